@@ -1,0 +1,1 @@
+//! All of it as one machine: what the runtimes drive.

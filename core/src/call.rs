@@ -1,0 +1,386 @@
+//! The agent's system-call table: everything it can ask of the world, and everything the world can
+//! say about it. All plain data. Small and dumb, so that a runtime is a few hundred lines and a
+//! simulated host can model it exactly.
+//!
+//! Life of a call: `Start`, then any number of [`News::Opened`], [`News::Bytes`] and [`News::Fed`],
+//! then exactly one [`News::Done`] or [`News::Failed`], also after an `Abort`. News of a call that
+//! is unknown or over are ignored by the machine.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::error::IoFault;
+use crate::secret::Secret;
+
+/// What the world is asked to do. Drivers match it whole. Paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// An HTTP request with a streamed answer: `Opened`, `Bytes`, then [`Outcome::Ended`].
+    Http(HttpRequest),
+    /// A program in a process group of its own: `Bytes`, then [`Outcome::Exited`].
+    Process(Process),
+    /// What a path really is: [`Outcome::Resolved`].
+    Resolve {
+        /// The path.
+        path: String,
+    },
+    /// A whole file: [`Outcome::Read`]. Fails with `WrongKind` if it is no regular file, with
+    /// `TooLarge` over `max` bytes.
+    Read {
+        /// The path.
+        path: String,
+        /// The root it must stay beneath, links resolved; none: anywhere.
+        beneath: Option<String>,
+        /// Largest size, bytes.
+        max: u64,
+    },
+    /// A whole file replaced or made: [`Outcome::Written`].
+    Write(Write),
+    /// A file removed (no directory): [`Outcome::Removed`].
+    Remove {
+        /// The path. A link is removed, not what it points to.
+        path: String,
+        /// The root it must stay beneath, links resolved.
+        beneath: Option<String>,
+    },
+    /// A file moved; never over an existing one: [`Outcome::Renamed`]. Missing parents of `to` are
+    /// made.
+    Rename {
+        /// From here.
+        from: String,
+        /// To here.
+        to: String,
+        /// The roots the two must stay beneath, links resolved.
+        beneath: Option<(String, String)>,
+    },
+    /// The entries of a directory, sorted by name: [`Outcome::Listed`].
+    List {
+        /// The path.
+        path: String,
+        /// At most this many.
+        max: usize,
+    },
+    /// A search for files or text: [`Outcome::Found`].
+    Search(Search),
+    /// Configuration and keys are read again: [`Outcome::Reconfigured`].
+    Reconfigure,
+    /// A tool that the embedder registered: [`Outcome::Custom`].
+    Custom {
+        /// Its name.
+        name: String,
+        /// Its arguments: the text of a JSON object.
+        arguments: String,
+    },
+}
+
+/// What the world says about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// The head of an HTTP answer.
+    Opened(Opened),
+    /// Output, in order. A driver reads no more than the machine has room for.
+    Bytes {
+        /// Which output.
+        stream: Stream,
+        /// The bytes; not empty.
+        bytes: &'a [u8],
+    },
+    /// This many bytes of `Feed` were taken by the process.
+    Fed(usize),
+    /// The call is over, well.
+    Done(Outcome),
+    /// The call is over, badly.
+    Failed(IoFault),
+}
+
+/// Which output of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stream {
+    /// The body of an HTTP answer, or the standard output of a process (with [`Errors::Merged`]
+    /// both its outputs, as they came).
+    Out,
+    /// The standard error of a process with [`Errors::Apart`].
+    Err,
+}
+
+/// How a call ended well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The body of an HTTP answer is complete.
+    Ended,
+    /// A process has ended and its outputs are closed.
+    Exited(Exit),
+    /// What a path is.
+    Resolved(Resolved),
+    /// A file's bytes.
+    Read(Contents),
+    /// A file is written and durable.
+    Written,
+    /// A file is removed.
+    Removed,
+    /// A file is moved.
+    Renamed,
+    /// A directory's entries.
+    Listed(Listing),
+    /// What a search found.
+    Found(Found),
+    /// The new configuration, or what is wrong with it.
+    Reconfigured(Result<alloc::boxed::Box<crate::settings::Settings>, String>),
+    /// The text an embedder's tool answered; `Err` is a failed tool.
+    Custom(Result<String, String>),
+}
+
+/// An HTTP request. Redirects are not followed; proxies and certificates are the runtime's affair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// `GET`, `POST` or `DELETE`.
+    pub method: &'static str,
+    /// Where to.
+    pub url: String,
+    /// Headers; names in lower case.
+    pub headers: Vec<(String, HeaderValue)>,
+    /// The body; may be empty.
+    pub body: Vec<u8>,
+    /// To connect, TLS included, may take this long.
+    pub connect_time: Duration,
+}
+
+/// The value of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderValue {
+    /// Can be shown.
+    Plain(String),
+    /// `Bearer` and a key.
+    Bearer(Secret),
+    /// Must not be shown.
+    Hidden(Secret),
+}
+
+/// The head of an HTTP answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The status.
+    pub status: u16,
+    /// Headers; names in lower case, values that are no text left out.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Opened {
+    /// The value of the header `name` (lower case).
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// A program to run: in a process group of its own, dead with its parent, its standard input not
+/// that of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// What to run.
+    pub program: Program,
+    /// Its working directory.
+    pub cwd: String,
+    /// Variables set on top of the agent's own environment, from which the names of keys are
+    /// taken away.
+    pub env: Vec<(String, String)>,
+    /// Whether `Feed` reaches its standard input; else that is closed.
+    pub stdin: bool,
+    /// Where its standard error goes.
+    pub errors: Errors,
+    /// What of the output is kept.
+    pub keep: Keep,
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A line for the shell that [`crate::settings::Host::shell`] names.
+    Shell(String),
+    /// A program and its arguments.
+    Argv(Vec<String>),
+}
+
+/// Where the standard error of a process goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errors {
+    /// Into the standard output, in the order it was written.
+    Merged,
+    /// Into a stream of its own.
+    Apart,
+}
+
+/// What of a process's output reaches the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// All of it, as fast as the machine has room; the process waits.
+    All,
+    /// The first `head` bytes as they come, and the last `tail` when it ends; what is between is
+    /// dropped by the runtime and counted in [`Exit::dropped`]. The process never waits.
+    HeadAndTail {
+        /// Bytes of the beginning.
+        head: usize,
+        /// Bytes of the end.
+        tail: usize,
+    },
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Bytes of output that were dropped between head and tail.
+    pub dropped: u64,
+}
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The path with every link resolved. What does not exist is appended to what does, lexically.
+    pub real: String,
+    /// What is there.
+    pub kind: FileKind,
+    /// Whether the path itself is a link.
+    pub link: bool,
+    /// Whether the agent's user owns it.
+    pub owned: bool,
+    /// How many names the file has.
+    pub links: u64,
+    /// Size, bytes.
+    pub size: u64,
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileKind {
+    /// Nothing.
+    Missing,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A link that leads nowhere.
+    Dangling,
+    /// A pipe, socket or device.
+    Special,
+}
+
+/// The bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// All of them.
+    pub bytes: Vec<u8>,
+}
+
+/// A file to write: as a whole or not at all (a temporary file in the same directory, synced,
+/// renamed, the directory synced), with the mode of the file that was there. A file with several
+/// names is written in place, then synced; a link is written through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The path.
+    pub path: String,
+    /// The root it must stay beneath, links resolved; none: anywhere.
+    pub beneath: Option<String>,
+    /// All its bytes.
+    pub bytes: Vec<u8>,
+    /// What must be there, else `Changed` (or `Exists`) and nothing is written.
+    pub expect: Expect,
+    /// Whether missing parents are made.
+    pub parents: bool,
+}
+
+/// What must be at a path before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything.
+    Anything,
+    /// Nothing.
+    Absent,
+    /// A file whose bytes have this SHA-256.
+    Digest([u8; 32]),
+}
+
+/// The entries of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Sorted by name.
+    pub entries: Vec<Entry>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name; bytes that are no UTF-8 shown as U+FFFD.
+    pub name: String,
+    /// What it is; a link is what it leads to.
+    pub kind: FileKind,
+    /// Whether it is a link.
+    pub link: bool,
+    /// Size, bytes.
+    pub size: u64,
+}
+
+/// A search beneath a directory. Ignore files are obeyed, links are not followed, pipes and
+/// devices are not opened, binary files are skipped by a search for text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Where: a directory, or one file.
+    pub root: String,
+    /// What for.
+    pub what: Pattern,
+    /// At most this many hits.
+    pub max_hits: usize,
+    /// Longest line shown, bytes; the rest of it is cut on a character boundary.
+    pub max_line: usize,
+    /// At most this long; what was found till then is the answer.
+    pub time: Duration,
+}
+
+/// What to search for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Files whose path beneath the root matches, newest first.
+    Glob(String),
+    /// Lines that match a regular expression, in files that match a glob, sorted by path.
+    Text {
+        /// The expression.
+        regex: String,
+        /// The files; none: all.
+        glob: Option<String>,
+    },
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The hits.
+    pub hits: Vec<Hit>,
+    /// Why there may be more.
+    pub cut: Option<Cut>,
+}
+
+/// One hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The file, absolute.
+    pub path: String,
+    /// The line, from 1, and its text; none for a search for files.
+    pub line: Option<(u64, String)>,
+}
+
+/// Why a search did not find all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Enough hits.
+    Hits,
+    /// Time.
+    Time,
+}

@@ -1,0 +1,56 @@
+//! A coding agent that speaks the Agent Client Protocol (ACP), as one pure, synchronous state
+//! machine.
+//!
+//! Nothing here does IO, reads a clock, draws a random number or spawns: bytes, news and time come
+//! in as [`Machine`] inputs, and everything that must happen comes out as effects, all plain data.
+//! The crate is `no_std`; two thin runtimes (`reasonix-smol`, `reasonix-blocking`) drive it.
+//!
+//! | layer | what lives there |
+//! | --- | --- |
+//! | `wire` | frames, one scan a frame, JSON-RPC, ids, open requests both ways, SSE |
+//! | `permission` | postures, the ceiling, grants: one pure decision |
+//! | `protocol` | ACP v1: own schema types, `AgentSide` and its mirror `ClientSide` |
+//! | `model` | OpenAI-compatible chat completions, retry decisions, the scripted model |
+//! | `tools` | the built-in tools: arguments → calls → result text, diff, locations |
+//! | `engine` | the agent loop: model → tools → model → stop |
+//! | `agent` | all of it as one machine: what the runtimes drive |
+//!
+//! Each layer is a cargo feature that turns on the layers below it. An embedder with an engine of
+//! its own takes `protocol` alone.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod call;
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod machine;
+pub mod secret;
+pub mod settings;
+pub mod time;
+
+#[cfg(feature = "wire")]
+pub mod wire;
+
+#[cfg(feature = "permission")]
+pub mod permission;
+
+#[cfg(feature = "protocol")]
+pub mod protocol;
+
+#[cfg(feature = "model")]
+pub mod model;
+
+#[cfg(feature = "tools")]
+pub mod tools;
+
+#[cfg(feature = "engine")]
+pub mod engine;
+
+#[cfg(feature = "agent")]
+pub mod agent;
+
+pub use machine::{Machine, Next, Source};

@@ -1,0 +1,118 @@
+//! Every bound there is, in one place.
+
+use core::time::Duration;
+
+/// Bounds of one connection and of the agent behind it. Nothing grows without one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Longest line taken from the peer, bytes, line end not counted.
+    pub max_frame: usize,
+    /// Longest line of ours that can be split (chunks, tool output, diffs), bytes.
+    pub max_out_frame: usize,
+    /// Deepest nesting of JSON taken from the peer.
+    pub max_depth: usize,
+    /// Requests of the peer that may be open at once; one more is refused.
+    pub max_open_requests: usize,
+    /// Frames that may wait for a session that is opening or closing; one more is refused.
+    pub max_waiting_frames: usize,
+    /// Sessions open at once; one more is refused.
+    pub max_sessions: usize,
+    /// Unsent output at which producers stop, bytes.
+    pub soft_output: usize,
+    /// Unsent output at which nothing more is read from the peer, bytes.
+    pub hard_output: usize,
+    /// Bytes taken from the peer ahead of processing, beyond an incomplete frame.
+    pub peer_window: usize,
+    /// Bytes taken from one call ahead of processing.
+    pub call_window: usize,
+    /// Frames a turn may send before the next waiter has its turn.
+    pub quantum: u32,
+    /// Model text is held at most this long to be joined with more.
+    pub coalesce: Duration,
+    /// A model that sends nothing for this long has failed.
+    pub model_idle: Duration,
+    /// Longest single event of a model's stream, bytes.
+    pub max_sse_event: usize,
+    /// Longest answer of the model that is kept, bytes; more ends the attempt.
+    pub max_answer: usize,
+    /// Model calls in one turn (`--max-steps`).
+    pub max_steps: u32,
+    /// Largest file the tools read or edit, bytes.
+    pub max_file: u64,
+    /// Lines `read_file` gives at once unless asked for fewer.
+    pub read_lines: u32,
+    /// Longest tool result the model gets, bytes; the middle goes.
+    pub max_tool_result: usize,
+    /// Longest tool output shown in one update, bytes.
+    pub max_tool_update: usize,
+    /// Output of one command kept: this much of its beginning, bytes.
+    pub output_head: usize,
+    /// Output of one command kept: this much of its end, bytes.
+    pub output_tail: usize,
+    /// Hits of one search.
+    pub search_hits: usize,
+    /// A search takes at most this long.
+    pub search_time: Duration,
+    /// A command's time limit unless it asks for less or more.
+    pub command_time: Duration,
+    /// The longest time limit a command can ask for.
+    pub max_command_time: Duration,
+    /// Background commands of one session.
+    pub max_jobs: usize,
+    /// Between two updates with the live output of a command.
+    pub live_output_every: Duration,
+    /// What was aborted has this long to settle before the turn ends without it.
+    pub cancel_grace: Duration,
+    /// The end of the connection has this long to come to rest.
+    pub close_grace: Duration,
+    /// A peer that takes no byte for this long, while some wait for it, is gone.
+    pub peer_stalled: Duration,
+    /// Reads and searches of one answer that run at once.
+    pub parallel_reads: usize,
+    /// Tool calls in one answer of the model; the rest fail.
+    pub max_tool_calls: usize,
+    /// Text of a prompt with all its blocks, bytes.
+    pub max_prompt: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_frame: 32 << 20,
+            max_out_frame: 48 << 10,
+            max_depth: 128,
+            max_open_requests: 16 << 10,
+            max_waiting_frames: 64,
+            max_sessions: 64 << 10,
+            soft_output: 64 << 10,
+            hard_output: 1 << 20,
+            peer_window: 64 << 10,
+            call_window: 64 << 10,
+            quantum: 16,
+            coalesce: Duration::from_millis(16),
+            model_idle: Duration::from_secs(300),
+            max_sse_event: 1 << 20,
+            max_answer: 16 << 20,
+            max_steps: 200,
+            max_file: 10 << 20,
+            read_lines: 2000,
+            max_tool_result: 64 << 10,
+            max_tool_update: 8000,
+            output_head: 16 << 10,
+            output_tail: 32 << 10,
+            search_hits: 200,
+            search_time: Duration::from_secs(30),
+            command_time: Duration::from_secs(120),
+            max_command_time: Duration::from_secs(3600),
+            max_jobs: 16,
+            live_output_every: Duration::from_millis(100),
+            cancel_grace: Duration::from_millis(1500),
+            close_grace: Duration::from_secs(5),
+            peer_stalled: Duration::from_secs(600),
+            parallel_reads: 8,
+            max_tool_calls: 64,
+            max_prompt: 32 << 20,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Time as plain data. Nothing in this crate can read a clock: the driver says what time it is.
+
+pub use core::time::Duration;
+
+/// A moment: how long after an origin that the driver picked once.
+///
+/// Unlike `std::time::Instant` it can be made from nothing, stored and replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// The origin itself.
+    pub const ZERO: Self = Self(Duration::ZERO);
+
+    /// The moment `elapsed` after the origin.
+    pub const fn since_start(elapsed: Duration) -> Self {
+        Self(elapsed)
+    }
+
+    /// The moment `later` after this one; saturates.
+    pub const fn plus(self, later: Duration) -> Self {
+        Self(self.0.saturating_add(later))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub const fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// How long after the origin this is.
+    pub const fn elapsed(self) -> Duration {
+        self.0
+    }
+}
+
+/// When a machine wants to be woken if nothing else happens, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline {
+    /// The moment.
+    pub at: Instant,
+    /// The reason; for people and traces, drivers need not look.
+    pub why: Timer,
+}
+
+impl Deadline {
+    /// The earlier of two deadlines, either of which may be absent.
+    pub fn earlier(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Every reason to wake, in one list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Timer {
+    /// Model text was held back to be joined with more (16 ms).
+    Coalesce,
+    /// The scripted model pauses.
+    Script,
+    /// A model attempt is repeated after a pause.
+    Retry,
+    /// The model has been silent for too long.
+    ModelIdle,
+    /// A tool reached its own time limit.
+    ToolLimit,
+    /// The live output of a running command is due.
+    LiveOutput,
+    /// What was aborted did not settle in time.
+    CancelGrace,
+    /// The end of the connection did not come to rest in time.
+    CloseGrace,
+    /// The peer has taken no byte for too long.
+    PeerStalled,
+    /// An embedder's own timer.
+    Embedder,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_never_go_below_zero() {
+        let early = Instant::since_start(Duration::from_secs(1));
+        let late = early.plus(Duration::from_secs(2));
+        assert_eq!(late.since(early), Duration::from_secs(2));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_earlier_deadline_wins_whichever_side_it_is_on() {
+        let at = |s| {
+            Some(Deadline {
+                at: Instant::since_start(Duration::from_secs(s)),
+                why: Timer::Script,
+            })
+        };
+        assert_eq!(Deadline::earlier(at(1), at(2)), at(1));
+        assert_eq!(Deadline::earlier(at(2), at(1)), at(1));
+        assert_eq!(Deadline::earlier(None, at(1)), at(1));
+        assert_eq!(Deadline::earlier(None, None), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Runs a reasonix agent on `async-io`.

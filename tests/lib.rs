@@ -1,0 +1,1 @@
+//! Conformance of reasonix: harness, reference models, generators.
