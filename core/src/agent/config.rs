@@ -1,0 +1,139 @@
+//! What an agent is made with. Everything ambient is here: limits, seed, host, settings, flags.
+
+use alloc::string::String;
+
+use crate::limits::Limits;
+use crate::settings::{Host, Settings};
+
+/// What an agent is made with.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Every bound there is.
+    pub limits: Limits,
+    /// All randomness of the run (session ids, jitter) comes from it.
+    pub seed: [u8; 32],
+    /// What `config.toml` and `.env` say.
+    pub settings: Settings,
+    /// The system it runs on.
+    pub host: Host,
+    /// What it calls itself in `agentInfo`.
+    pub identity: Identity,
+    /// `--model`: `provider/model`, an id or an alias; none: the configured default.
+    pub model: Option<String>,
+    /// `--permission-mode`.
+    pub permission_mode: PermissionMode,
+    /// `--preset`, `--profile`.
+    pub preset: Preset,
+    /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
+    pub max_steps: Option<u32>,
+}
+
+impl Config {
+    /// A configuration with defaults for everything but what only the driver can know.
+    pub fn new(seed: [u8; 32], host: Host) -> Self {
+        Self {
+            limits: Limits::default(),
+            seed,
+            settings: Settings::default(),
+            host,
+            identity: Identity::default(),
+            model: None,
+            permission_mode: Default::default(),
+            preset: Preset::default(),
+            max_steps: None,
+        }
+    }
+}
+
+/// What an agent calls itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// For programs.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        Self {
+            name: "reasonix".into(),
+            title: "Reasonix".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+/// How much of the tools and of the instructions the model gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Preset {
+    /// A small tool set and a short system prompt.
+    Light,
+    /// All tools.
+    #[default]
+    Balanced,
+    /// All tools, and nothing counts as done before it was verified.
+    Delivery,
+}
+
+impl Preset {
+    /// All presets, in the order they are offered.
+    pub const ALL: [Self; 3] = [Self::Light, Self::Balanced, Self::Delivery];
+
+    /// The name in flags and on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Balanced => "balanced",
+            Self::Delivery => "delivery",
+        }
+    }
+
+    /// The preset of this name; the legacy name `economy` is `light`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "light" | "economy" => Some(Self::Light),
+            "balanced" => Some(Self::Balanced),
+            "delivery" => Some(Self::Delivery),
+            _ => None,
+        }
+    }
+}
+
+/// What `--permission-mode` says: where sessions start, and the ceiling above them.
+///
+/// A flag only: no file, client, saved session, tool output or command can set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PermissionMode {
+    /// Nothing was said: sessions start in `ask`, and the client may choose up to `yolo`.
+    #[default]
+    Unset,
+    /// Nothing that writes or executes runs.
+    ReadOnly,
+    /// What would ask is denied.
+    DontAsk,
+    /// What no rule allows asks.
+    Ask,
+    /// As `Ask`, with edits inside the roots allowed.
+    AcceptEdits,
+    /// Nothing asks but what a rule says to ask.
+    Auto,
+    /// Sessions start in `yolo`, and nothing is above it.
+    Bypass,
+}
+
+impl PermissionMode {
+    /// Every spelling that is taken, with what it means.
+    pub const SPELLINGS: [(&'static str, Self); 7] = [
+        ("read-only", Self::ReadOnly),
+        ("dontAsk", Self::DontAsk),
+        ("manual", Self::Ask),
+        ("ask", Self::Ask),
+        ("auto", Self::Auto),
+        ("acceptEdits", Self::AcceptEdits),
+        ("bypassPermissions", Self::Bypass),
+    ];
+}
