@@ -1,3 +1,7 @@
-//! The command line.
+//! `reasonix-blocking`: the agent on plain threads.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    reasonix_cli::main(reasonix_cli::Runtime::Blocking)
+}

@@ -1,3 +1,7 @@
-//! The command line.
+//! `reasonix`: the agent on async-io.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    reasonix_cli::main(reasonix_cli::Runtime::Smol)
+}
