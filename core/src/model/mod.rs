@@ -1,2 +1,30 @@
 //! One answer of a model: the provider's dialect, its retries, and the scripted model. Knows
 //! nothing of ACP and of tools.
+//!
+//! [`ModelRun`] is the machine: one answer with all its attempts, over HTTP or from a script. Its
+//! parent starts the calls it asks for, hands it their news, and drains its events.
+//!
+//! | file | what lives there |
+//! | --- | --- |
+//! | `types` | messages, tool uses, answers, events |
+//! | `fault` | what can go wrong, and what a refusal says |
+//! | `endpoint` | where requests go, and how efforts are spelled there |
+//! | `encode` | the request body, byte for byte stable |
+//! | `chunk`, `calls`, `decode` | the provider's JSON, tool calls put together, an answer's stream |
+//! | `retry` | when to try again, decided purely |
+//! | `run`, `http` | the machine |
+//! | `script`, `playback` | the scripted model: its file, and a run of it |
+
+mod endpoint;
+mod fault;
+mod run;
+pub mod script;
+mod types;
+
+pub use endpoint::{Dialect, Endpoint};
+pub use fault::{FaultKind, ModelFault};
+pub use run::ModelRun;
+pub use script::{Script, ScriptCursor, ScriptError};
+pub use types::{
+    Answer, ChatMessage, FinishReason, ModelCall, ModelEvent, Part, Text, ToolSpec, ToolUse, Usage,
+};
