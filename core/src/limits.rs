@@ -50,6 +50,22 @@ pub struct Limits {
     pub output_head: usize,
     /// Output of one command kept: this much of its end, bytes.
     pub output_tail: usize,
+    /// Longest line of a file or of a search hit that is shown, bytes.
+    pub max_line: usize,
+    /// Longest title of a tool call, bytes.
+    pub max_title: usize,
+    /// Longest string in the arguments of a tool call that is shown whole, bytes.
+    pub max_raw_string: usize,
+    /// Old and new text of a change, together, up to which it is shown whole, bytes.
+    pub max_diff: usize,
+    /// Lines around a changed region that are shown with it.
+    pub diff_context: usize,
+    /// Entries of a directory that are listed.
+    pub list_entries: usize,
+    /// Files of one session whose state at the last read is remembered; the oldest goes first.
+    pub read_marks: usize,
+    /// Grants of one session.
+    pub max_grants: usize,
     /// Hits of one search.
     pub search_hits: usize,
     /// A search takes at most this long.
@@ -101,6 +117,14 @@ impl Default for Limits {
             max_tool_update: 8000,
             output_head: 16 << 10,
             output_tail: 32 << 10,
+            max_line: 2000,
+            max_title: 256,
+            max_raw_string: 8 << 10,
+            max_diff: 32 << 10,
+            diff_context: 3,
+            list_entries: 1000,
+            read_marks: 4096,
+            max_grants: 256,
             search_hits: 200,
             search_time: Duration::from_secs(30),
             command_time: Duration::from_secs(120),

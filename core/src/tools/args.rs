@@ -1,0 +1,1 @@
+//! Arguments of tool calls: read with errors that name the parameter.

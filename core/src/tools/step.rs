@@ -1,0 +1,196 @@
+//! What a running tool asks for, and what it ends with. Plain data.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::kind::ToolKind;
+use super::state::JobId;
+use crate::call::Call;
+use crate::permission::Action;
+
+/// The next thing that must happen for a tool to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Step {
+    /// Start this call. A run has at most one open; its news come back by
+    /// [`handle_news`](super::ToolRun::handle_news).
+    Call(Call),
+    /// Abort the open call. Its last news still come.
+    Abort,
+    /// Ask the gate; answer by [`permitted`](super::ToolRun::permitted) or
+    /// [`denied`](super::ToolRun::denied).
+    Permit(Proposal),
+    /// Ask the user; answer by [`answered`](super::ToolRun::answered).
+    Ask(Vec<Question>),
+    /// Show this as the live output so far; each replaces the one before. At most one every
+    /// [`Limits::live_output_every`](crate::limits::Limits::live_output_every).
+    Progress(String),
+    /// Show this plan, whole.
+    Plan(Vec<Todo>),
+    /// The open call is no longer this run's: its news go to
+    /// [`ToolState::handle_job_news`](super::ToolState::handle_job_news) under this job from now
+    /// on, and its room is [`ToolState::job_room`](super::ToolState::job_room).
+    Detach(JobId),
+    /// Abort the call of this job.
+    AbortJob(JobId),
+    /// Nothing to do until news, an answer, the deadline, or news of a background job.
+    Wait,
+    /// Over. Nothing follows.
+    Done(ToolOutcome),
+}
+
+/// What a tool is about to do, as the gate and the card see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Proposal {
+    /// For the decision.
+    pub action: Action,
+    /// For the card, as on the announced call.
+    pub card: Card,
+    /// What would change. Whole if that is short, else the changed regions.
+    pub diffs: Vec<Diff>,
+}
+
+/// What is shown of a call from its announcement on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Card {
+    /// The tool's name.
+    pub name: String,
+    /// One line: the tool's name and what it is about.
+    pub title: String,
+    /// For the icon.
+    pub kind: ToolKind,
+    /// Files it is about.
+    pub locations: Vec<Location>,
+    /// The arguments: the text of a JSON object on one line, long strings cut with a note. None if
+    /// they are no JSON object.
+    pub raw_input: Option<String>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Location {
+    /// Absolute.
+    pub path: String,
+    /// From 1.
+    pub line: Option<u32>,
+}
+
+impl Location {
+    /// A place in a file; lines count from 1.
+    pub fn new(path: impl Into<String>, line: Option<u32>) -> Self {
+        Self {
+            path: path.into(),
+            line,
+        }
+    }
+}
+
+/// A change of a file, or of a region of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diff {
+    /// Absolute.
+    pub path: String,
+    /// What was there; none: the file is new.
+    pub old: Option<String>,
+    /// What will be there; empty if the file is emptied or removed.
+    pub new: String,
+}
+
+/// How a tool ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolOutcome {
+    /// Whether it did what it was asked to.
+    pub ok: bool,
+    /// For the model; never empty; at most
+    /// [`Limits::max_tool_result`](crate::limits::Limits::max_tool_result) bytes.
+    pub text: String,
+    /// For people, if it is not the text.
+    pub shown: Option<String>,
+    /// What was changed.
+    pub diffs: Vec<Diff>,
+    /// Where, with lines, if more is known than when the call was announced.
+    pub locations: Vec<Location>,
+    /// The result as data: the text of a JSON object on one line.
+    pub raw_output: Option<String>,
+    /// Whether files were written by the tool.
+    pub wrote: bool,
+    /// The command line, if one ran to its end and ended with 0: what counts as verification is
+    /// decided by who knows the rule.
+    pub ran: Option<String>,
+}
+
+/// A question to the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Question {
+    /// Unique within the call: `q1`, `q2` …
+    pub id: String,
+    /// A few words above it.
+    pub header: Option<String>,
+    /// The question.
+    pub text: String,
+    /// What can be chosen; empty: the answer is free text.
+    pub options: Vec<Choice>,
+    /// Whether several can be chosen.
+    pub multi: bool,
+}
+
+/// One thing that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// Its name.
+    pub label: String,
+    /// What it means.
+    pub description: Option<String>,
+}
+
+/// The user's answer to one question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The labels chosen; at least one.
+    Chosen(Vec<String>),
+    /// Free text.
+    Text(String),
+    /// None: declined, cancelled, nobody there.
+    Unanswered,
+}
+
+/// One entry of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Todo {
+    /// What is to be done.
+    pub content: String,
+    /// How far it is.
+    pub status: TodoStatus,
+    /// Depth; 0 is the top, shown with high priority.
+    pub level: u32,
+}
+
+/// How far an entry of the plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+impl TodoStatus {
+    /// Its name in ACP and in the tool's arguments.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+        }
+    }
+}

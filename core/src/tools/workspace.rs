@@ -1,0 +1,38 @@
+//! What the tools must know of the session they work for, and where a path may lead.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::limits::Limits;
+use crate::permission::Rules;
+use crate::settings::Host;
+
+/// The surroundings of a session's tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Workspace {
+    /// The session's working directory: absolute, cleaned, as the client named it.
+    pub cwd: String,
+    /// The real paths (links resolved) of all roots, the working directory's first. Tools touch
+    /// files inside these only.
+    pub roots: Vec<String>,
+    /// The system.
+    pub host: Host,
+    /// Bounds.
+    pub limits: Limits,
+    /// `[permissions]`, of which the tools obey the rules that hide files.
+    pub rules: Rules,
+}
+
+impl Workspace {
+    /// The surroundings of a session's tools.
+    pub fn new(cwd: impl Into<String>, roots: Vec<String>, host: Host, limits: Limits) -> Self {
+        Self {
+            cwd: cwd.into(),
+            roots,
+            host,
+            limits,
+            rules: Rules::default(),
+        }
+    }
+}
