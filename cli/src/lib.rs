@@ -1,5 +1,12 @@
 //! The command line, for both binaries: they differ in the runtime only.
 
+mod exit;
+pub mod flags;
+mod logging;
+mod out;
+pub mod render;
+mod setup;
+
 use std::process::ExitCode;
 
 /// What does the IO.

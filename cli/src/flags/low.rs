@@ -1,0 +1,287 @@
+//! What was typed, checked for shape. Touches no file and knows no configuration.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use reasonix_core::agent::{PermissionMode, Preset};
+
+/// The protocol and the schema this program speaks, as `--version` says it.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (ACP v1, schema 1.20.0)");
+
+/// The command line.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "reasonix",
+    version = VERSION,
+    about = "A coding agent that any editor drives over the Agent Client Protocol",
+    after_help = "New here? `reasonix demo` shows a whole turn offline; `reasonix setup` connects a model.",
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct LowArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: LowCommand,
+
+    /// Write diagnostics to this file (appended) instead of standard error
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Diagnostics")]
+    pub log_file: Option<PathBuf>,
+
+    /// Say more in the diagnostics (twice: every step)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum LowCommand {
+    /// Serve an editor: the protocol on standard input and output
+    Acp(AcpArgs),
+    /// Run one turn in the terminal
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// See a whole turn, offline and without a key, in a temporary folder
+    Demo(DemoArgs),
+    /// Connect a model: writes config.toml and .env, and tests the connection
+    Setup(SetupArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
+}
+
+/// `acp`.
+#[derive(Clone, Debug, Args)]
+#[command(subcommand_negates_reqs = true)]
+pub struct AcpArgs {
+    /// The agent's flags.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// What a client appended: the `args` of the terminal authentication method.
+    #[command(subcommand)]
+    pub then: Option<AcpThen>,
+}
+
+/// What a client may append to `acp`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AcpThen {
+    /// Connect a model instead of serving (what clients append to sign in)
+    Setup(SetupArgs),
+}
+
+/// Flags of everything that runs an agent.
+#[derive(Clone, Debug, Default, Args)]
+pub struct AgentArgs {
+    /// The model: `provider/model`, a unique model id or alias, or `script:FILE`
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// How much of the tools and instructions the model gets: light, balanced or delivery
+    #[arg(long, value_name = "PRESET", value_parser = ["light", "balanced", "delivery"])]
+    pub preset: Option<String>,
+
+    /// Older name of --preset: economy, balanced or delivery
+    #[arg(long, value_name = "PROFILE", value_parser = ["economy", "balanced", "delivery"], conflicts_with = "preset")]
+    pub profile: Option<String>,
+
+    /// Where sessions start, and a ceiling that nothing can raise: read-only, dontAsk,
+    /// manual (or ask), auto, acceptEdits or bypassPermissions
+    #[arg(long, value_name = "MODE", value_parser = permission_mode)]
+    pub permission_mode: Option<PermissionMode>,
+
+    /// Model calls in one turn, at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+
+    /// Keep sessions in memory only
+    #[arg(long)]
+    pub ephemeral: bool,
+}
+
+impl AgentArgs {
+    /// The preset that `--preset` or `--profile` names.
+    pub fn preset(&self) -> Option<Preset> {
+        let name = self.preset.as_deref().or(self.profile.as_deref())?;
+        Preset::named(name)
+    }
+}
+
+/// `run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// What the agent is asked to do; `-` reads it from standard input
+    pub prompt: String,
+
+    /// The agent's flags.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+
+    /// Work in this folder
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// Print one JSON object a line, for scripts
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `demo`.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct DemoArgs {
+    /// Allow every step without asking
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Show every frame of the protocol, both ways
+    #[arg(long)]
+    pub frames: bool,
+
+    /// Keep the temporary folder
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// `setup`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SetupArgs {
+    /// The provider's name in the configuration: deepseek, openai, openrouter, local, or your own
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// Address of its OpenAI-compatible API, before `/chat/completions`
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+
+    /// The model's id at the provider
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+
+    /// Take the key from this environment variable
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["key_stdin", "no_key"])]
+    pub from_env: Option<String>,
+
+    /// Take the key from the first line of standard input
+    #[arg(long, conflicts_with = "no_key")]
+    pub key_stdin: bool,
+
+    /// The provider needs no key
+    #[arg(long)]
+    pub no_key: bool,
+
+    /// Do not send a request to test the connection
+    #[arg(long)]
+    pub no_test: bool,
+
+    /// Keep the default model that is configured
+    #[arg(long)]
+    pub keep_default: bool,
+}
+
+/// What `run` prints and how it ends.
+const RUN_HELP: &str = "\
+Exit code:
+  0    the turn ended
+  1    it failed: provider, connection, configuration of the model
+  2    flags or files that make no sense; nothing was started
+  3    something was denied (by you, or with nobody to ask), or the model refused
+  4    it was cut short: the model's length limit, or --max-steps
+  130  cancelled with Ctrl-C (once cancels the turn, twice quits)
+
+Without a terminal there is nobody to ask: what needs approval is denied, unless
+--permission-mode allows it.
+
+With --json every line is an object with a `type`:
+  session     {sessionId, cwd}
+  update      {update}: a session update exactly as the protocol has it
+  permission  {toolCallId, title, answer}: answer is allow_once, allow_always,
+              reject_once or cancelled; why is there if nobody was asked
+  end         {stopReason, denied, exit}
+  error       {message, code?, exit}; the last line is an `end` or an `error`";
+
+/// A spelling of `--permission-mode`.
+fn permission_mode(text: &str) -> Result<PermissionMode, String> {
+    if text == "plan" {
+        return Err(
+            "plan is how a session works, not what it may do: choose plan mode in the client; \
+             for a ceiling that writes nothing use read-only"
+                .into(),
+        );
+    }
+    let spellings = PermissionMode::SPELLINGS;
+    match spellings.iter().find(|(name, _)| *name == text) {
+        Some((_, mode)) => Ok(*mode),
+        None => {
+            let names: Vec<_> = spellings.iter().map(|(name, _)| *name).collect();
+            Err(format!("one of {}", names.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<LowArgs, String> {
+        LowArgs::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        LowArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn every_spelling_of_the_permission_mode_is_taken() {
+        for (name, mode) in PermissionMode::SPELLINGS {
+            let args = parse(&format!("reasonix acp --permission-mode {name}")).expect(name);
+            let LowCommand::Acp(acp) = args.command else {
+                panic!("acp")
+            };
+            assert_eq!(acp.agent.permission_mode, Some(mode), "{name}");
+        }
+    }
+
+    #[test]
+    fn plan_is_refused_with_the_reason() {
+        let error = parse("reasonix acp --permission-mode plan").expect_err("plan");
+        assert!(error.contains("read-only"), "{error}");
+    }
+
+    #[test]
+    fn setup_can_be_appended_to_acp() {
+        let args = parse("reasonix acp --model a/b setup").expect("setup");
+        let LowCommand::Acp(acp) = args.command else {
+            panic!("acp")
+        };
+        assert!(matches!(acp.then, Some(AcpThen::Setup(_))));
+    }
+
+    #[test]
+    fn economy_is_light_and_one_name_is_enough() {
+        let args = parse("reasonix acp --profile economy").expect("economy");
+        let LowCommand::Acp(acp) = args.command else {
+            panic!("acp")
+        };
+        assert_eq!(acp.agent.preset(), Some(Preset::Light));
+        assert!(parse("reasonix acp --profile economy --preset light").is_err());
+        assert!(parse("reasonix acp --preset economy").is_err());
+    }
+
+    #[test]
+    fn nothing_unknown_is_taken() {
+        for line in [
+            "reasonix",
+            "reasonix acp --nope",
+            "reasonix acp --max-steps 0",
+            "reasonix acp surplus",
+            "reasonix run",
+            "reasonix setup --no-key --key-stdin",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What a person sees: pure functions from updates to styled text. Prints nothing.
+
+pub mod diff;
+pub mod styles;
+pub mod text;

@@ -1,0 +1,59 @@
+//! Questions on the terminal. Written to standard error, so that standard output stays clean.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use crate::exit::{Exit, Failure};
+
+/// Whether there is somebody to ask.
+pub fn somebody_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// A line of text; `proposal` if it is empty. Asked again while it is refused by `check`.
+pub fn line(
+    question: &str,
+    proposal: Option<&str>,
+    check: impl Fn(&str) -> Result<String, String>,
+) -> Result<String, Failure> {
+    loop {
+        let mut out = anstream::stderr();
+        let _ = match proposal {
+            Some(proposal) => write!(out, "{question} [{proposal}]: "),
+            None => write!(out, "{question}: "),
+        };
+        let _ = out.flush();
+        let mut text = String::new();
+        let read = io::stdin().lock().read_line(&mut text);
+        if read.map_err(|e| Failure::failed(e.to_string()))? == 0 {
+            return Err(ended());
+        }
+        let text = match (text.trim(), proposal) {
+            ("", Some(proposal)) => proposal,
+            (text, _) => text,
+        };
+        match check(text) {
+            Ok(text) => return Ok(text),
+            Err(why) => {
+                let _ = writeln!(out, "{why}");
+            }
+        }
+    }
+}
+
+/// A secret, not shown while it is typed.
+pub fn secret(question: &str) -> Result<String, Failure> {
+    let _ = write!(anstream::stderr(), "{question}: ");
+    let _ = io::stderr().flush();
+    let text = rpassword::read_password().map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => ended(),
+        _ => Failure::failed(format!("the key could not be read: {e}")),
+    })?;
+    Ok(text.trim().into())
+}
+
+fn ended() -> Failure {
+    Failure {
+        exit: Exit::Failed,
+        message: "input ended; nothing was written".into(),
+    }
+}
