@@ -6,6 +6,7 @@ pub mod requests;
 pub mod rpc;
 pub mod scan;
 pub mod sse;
+mod swar;
 pub mod text;
 
 pub use frames::{FrameDecoder, Line};

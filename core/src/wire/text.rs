@@ -2,20 +2,167 @@
 
 use alloc::vec::Vec;
 
-/// Appends `text` as the inside of a JSON string (no quotes), U+2028 and U+2029 escaped too.
+use super::swar::find_special;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Appends `text` as the inside of a JSON string, without the quotes.
+///
+/// Escapes what JSON asks for, and U+2028 and U+2029, since some readers end a line there.
 pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
-    let _ = (out, text);
-    todo!()
+    write_escaped_within(out, text, usize::MAX);
 }
 
-/// As [`write_escaped`], but at most `max` bytes are appended; gives the rest of the text, from a
-/// character boundary on.
+/// As [`write_escaped`], but appends at most `max` bytes. Gives the rest of the text, which begins
+/// on a character boundary; all of it if not even one character had room.
 pub fn write_escaped_within<'a>(out: &mut Vec<u8>, text: &'a str, max: usize) -> &'a str {
-    let _ = (out, max);
-    todo!("{text}")
+    let bytes = text.as_bytes();
+    let mut left = max;
+    let mut from = 0; // all before it is written
+    let mut at = 0; // all between is clean
+    loop {
+        at = find_special::<true>(bytes, at);
+        let separator = bytes.get(at) == Some(&0xE2);
+        if separator && !is_separator(&bytes[at..]) {
+            at += 3;
+            continue;
+        }
+        if at - from > left {
+            let end = text.floor_char_boundary(from + left);
+            out.extend_from_slice(&bytes[from..end]);
+            return &text[end..];
+        }
+        out.extend_from_slice(&bytes[from..at]);
+        left -= at - from;
+        let Some(&byte) = bytes.get(at) else {
+            return "";
+        };
+        let mut escape = [0; 6];
+        let escape = if separator {
+            escape = *b"\\u2028";
+            escape[5] += bytes[at + 2] - 0xA8;
+            &escape[..]
+        } else {
+            escape_of(byte, &mut escape)
+        };
+        if escape.len() > left {
+            return &text[at..];
+        }
+        out.extend_from_slice(escape);
+        left -= escape.len();
+        at += if separator { 3 } else { 1 };
+        from = at;
+    }
+}
+
+/// Appends `text` as a JSON string, quotes included.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    write_escaped(out, text);
+    out.push(b'"');
 }
 
 /// The longest beginning of `text` of at most `max` bytes that ends on a character boundary.
 pub fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
+}
+
+/// Whether the bytes begin with U+2028 or U+2029.
+pub(super) fn is_separator(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xE2, 0x80, 0xA8 | 0xA9, ..])
+}
+
+fn escape_of(byte: u8, buffer: &mut [u8; 6]) -> &[u8] {
+    match byte {
+        b'"' => b"\\\"",
+        b'\\' => b"\\\\",
+        b'\n' => b"\\n",
+        b'\r' => b"\\r",
+        b'\t' => b"\\t",
+        0x08 => b"\\b",
+        0x0C => b"\\f",
+        control => {
+            *buffer = *b"\\u0000";
+            buffer[4] = HEX[usize::from(control >> 4)];
+            buffer[5] = HEX[usize::from(control & 0xF)];
+            buffer
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+    use proptest::prelude::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = Vec::new();
+        write_string(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn separators_leave_escaped_and_their_neighbours_do_not() {
+        assert_eq!(
+            escaped("a\u{2028}b\u{2029}\u{2027}\u{202a}\u{85}“…”"),
+            "\"a\\u2028b\\u2029\u{2027}\u{202a}\u{85}“…”\""
+        );
+    }
+
+    #[test]
+    fn cutting_keeps_characters_whole() {
+        for (text, max, expected) in [
+            ("añb", 1, "a"),
+            ("añb", 2, "a"),
+            ("añb", 3, "añ"),
+            ("a", 9, "a"),
+            ("漢", 2, ""),
+        ] {
+            assert_eq!(cut(text, max), expected);
+        }
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            "[a-z ]{0,40}",
+            "[\u{0}-\u{80}]{0,20}",
+            "[\u{2020}-\u{2030}]{0,10}",
+            ".{0,20}",
+            Just(String::from("\u{2028}")),
+        ];
+        proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn escaping_agrees_with_serde_json(text in any_text()) {
+            let expected = serde_json::to_string(&text)
+                .unwrap()
+                .replace('\u{2028}', "\\u2028")
+                .replace('\u{2029}', "\\u2029");
+            prop_assert_eq!(escaped(&text), expected);
+        }
+
+        #[test]
+        fn pieces_within_a_budget_join_to_the_whole(text in any_text(), max in 6usize..40) {
+            let mut whole = Vec::new();
+            write_escaped(&mut whole, &text);
+            let (mut joined, mut rest) = (Vec::new(), text.as_str());
+            while !rest.is_empty() {
+                let mut piece = Vec::new();
+                let left = write_escaped_within(&mut piece, rest, max);
+                prop_assert!(piece.len() <= max);
+                prop_assert!(left.len() < rest.len());
+                // As full as it can be: another character would not fit.
+                prop_assert!(left.is_empty() || piece.len() + 6 > max);
+                prop_assert!(core::str::from_utf8(&piece).is_ok());
+                joined.extend_from_slice(&piece);
+                rest = left;
+            }
+            prop_assert_eq!(joined, whole);
+        }
+    }
 }
