@@ -203,21 +203,7 @@ With --json every line is an object with a `type`:
 
 /// A spelling of `--permission-mode`.
 fn permission_mode(text: &str) -> Result<PermissionMode, String> {
-    if text == "plan" {
-        return Err(
-            "plan is how a session works, not what it may do: choose plan mode in the client; \
-             for a ceiling that writes nothing use read-only"
-                .into(),
-        );
-    }
-    let spellings = PermissionMode::SPELLINGS;
-    match spellings.iter().find(|(name, _)| *name == text) {
-        Some((_, mode)) => Ok(*mode),
-        None => {
-            let names: Vec<_> = spellings.iter().map(|(name, _)| *name).collect();
-            Err(format!("one of {}", names.join(", ")))
-        }
-    }
+    PermissionMode::parse(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -236,7 +222,17 @@ mod tests {
 
     #[test]
     fn every_spelling_of_the_permission_mode_is_taken() {
-        for (name, mode) in PermissionMode::SPELLINGS {
+        let spellings = [
+            "read-only",
+            "dontAsk",
+            "manual",
+            "ask",
+            "acceptEdits",
+            "auto",
+            "bypassPermissions",
+        ];
+        for name in spellings {
+            let mode = PermissionMode::parse(name).expect(name);
             let args = parse(&format!("reasonix acp --permission-mode {name}")).expect(name);
             let LowCommand::Acp(acp) = args.command else {
                 panic!("acp")

@@ -3,6 +3,8 @@
 use alloc::string::String;
 
 use crate::limits::Limits;
+use crate::model::Script;
+use crate::permission::PermissionMode;
 use crate::settings::{Host, Settings};
 
 /// What an agent is made with.
@@ -21,7 +23,10 @@ pub struct Config {
     pub identity: Identity,
     /// `--model`: `provider/model`, an id or an alias; none: the configured default.
     pub model: Option<String>,
-    /// `--permission-mode`.
+    /// `--model script:FILE`: the scripted model, which needs no key and no configuration.
+    pub script: Option<Script>,
+    /// `--permission-mode`. A flag only: no file, client, saved session, tool output or command can
+    /// raise it.
     pub permission_mode: PermissionMode,
     /// `--preset`, `--profile`.
     pub preset: Preset,
@@ -39,7 +44,8 @@ impl Config {
             host,
             identity: Identity::default(),
             model: None,
-            permission_mode: Default::default(),
+            script: None,
+            permission_mode: PermissionMode::default(),
             preset: Preset::default(),
             max_steps: None,
         }
@@ -101,39 +107,4 @@ impl Preset {
             _ => None,
         }
     }
-}
-
-/// What `--permission-mode` says: where sessions start, and the ceiling above them.
-///
-/// A flag only: no file, client, saved session, tool output or command can set it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PermissionMode {
-    /// Nothing was said: sessions start in `ask`, and the client may choose up to `yolo`.
-    #[default]
-    Unset,
-    /// Nothing that writes or executes runs.
-    ReadOnly,
-    /// What would ask is denied.
-    DontAsk,
-    /// What no rule allows asks.
-    Ask,
-    /// As `Ask`, with edits inside the roots allowed.
-    AcceptEdits,
-    /// Nothing asks but what a rule says to ask.
-    Auto,
-    /// Sessions start in `yolo`, and nothing is above it.
-    Bypass,
-}
-
-impl PermissionMode {
-    /// Every spelling that is taken, with what it means.
-    pub const SPELLINGS: [(&'static str, Self); 7] = [
-        ("read-only", Self::ReadOnly),
-        ("dontAsk", Self::DontAsk),
-        ("manual", Self::Ask),
-        ("ask", Self::Ask),
-        ("auto", Self::Auto),
-        ("acceptEdits", Self::AcceptEdits),
-        ("bypassPermissions", Self::Bypass),
-    ];
 }

@@ -6,7 +6,8 @@
 
 mod config;
 
-pub use config::{Config, Identity, PermissionMode, Preset};
+pub use crate::permission::PermissionMode;
+pub use config::{Config, Identity, Preset};
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,1 +1,347 @@
 //! The agent loop of one session: model → tools → model → stop. Knows no bytes, no JSON-RPC.
+//!
+//! A turn is in one of four phases. `step` takes one event at a time, and only while the client
+//! has room, so nothing runs ahead of a slow reader.
+//!
+//! | phase | left by | for |
+//! | --- | --- | --- |
+//! | `Answering` | answer with calls | `Tools` |
+//! | | answer without calls | over: `end_turn` |
+//! | | answer cut by its length | `Answering` once more, then over: `max_tokens` |
+//! | | content filter | over: `refusal`, the turn is taken back |
+//! | | context too long | `Compacting`, once |
+//! | | fault | over: failed |
+//! | `Tools` | every call ended | `Answering`; over: `max_turn_requests` when no step is left |
+//! | `Compacting` | summary, or fault | `Answering` |
+//! | any | cancel | `Settling` |
+//! | `Settling` | every call settled, or the grace is used up | over: `cancelled` |
+//!
+//! | file | what lives there |
+//! | --- | --- |
+//! | `history` | what the model is told, always well formed |
+//! | `instructions` | the system prompt |
+//! | `batch` | the tool calls of one answer: order, permission, results |
+//! | `turn` | the phases |
+//! | `compaction` | what to do before the context window is full |
+//! | `output` | what the engine says to its parent |
+
+mod authority;
+mod batch;
+mod compaction;
+mod history;
+mod instructions;
+mod output;
+mod turn;
+
+pub use authority::Authority;
+pub use history::{History, Mark};
+pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
+pub use output::{CardId, Decision, Ending, Output, Update};
+
+use alloc::borrow::Cow;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::call::News;
+use crate::ids::{CallId, Counter};
+use crate::limits::Limits;
+use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
+use crate::permission::Posture;
+use crate::time::{Deadline, Instant};
+use crate::tools::{self, Answer, JobId, ToolState, Workspace};
+
+use turn::{Phase, Turn};
+
+/// What the parent lends for one call of a method.
+pub struct Context<'a> {
+    /// The time.
+    pub now: Instant,
+    /// Numbers for calls; shared by all sessions, since a driver knows calls only.
+    pub ids: &'a mut Counter,
+    /// Every bound there is.
+    pub limits: &'a Limits,
+    /// Where everything goes that the parent must do or pass on, in order.
+    pub out: &'a mut VecDeque<Output>,
+}
+
+/// Who answers.
+#[derive(Clone, Debug)]
+pub enum Brain {
+    /// A provider.
+    Endpoint(Endpoint),
+    /// A script.
+    Script(ScriptCursor),
+}
+
+/// What one session's engine is made with.
+#[derive(Debug)]
+pub struct Setup {
+    /// Who answers.
+    pub brain: Brain,
+    /// The system prompt; the same to the byte for the whole session.
+    pub system: String,
+    /// Where the tools work.
+    pub workspace: Workspace,
+    /// What may run.
+    pub authority: Authority,
+    /// Whether only the tools of the `light` preset are offered.
+    pub light: bool,
+    /// Model calls in one turn.
+    pub max_steps: u32,
+    /// Tokens the model can take in all; none: not known.
+    pub context_window: Option<u64>,
+    /// Spreads pauses between attempts.
+    pub jitter: u64,
+}
+
+/// The agent loop of one session.
+#[derive(Debug)]
+pub struct Engine {
+    brain: Brain,
+    system: String,
+    workspace: Workspace,
+    authority: Authority,
+    light: bool,
+    max_steps: u32,
+    context_window: Option<u64>,
+    jitter: u64,
+    history: History,
+    state: ToolState,
+    turn: Option<Turn>,
+    jobs: BTreeMap<CallId, JobId>,
+    messages: Counter,
+    cards: Counter,
+    /// Tokens that the last request held, as the provider counted them.
+    used: Option<u64>,
+}
+
+impl Engine {
+    /// A session's engine, with nothing said yet.
+    pub fn new(setup: Setup, limits: &Limits) -> Self {
+        Self {
+            brain: setup.brain,
+            system: setup.system,
+            workspace: setup.workspace,
+            authority: setup.authority,
+            light: setup.light,
+            max_steps: setup.max_steps,
+            context_window: setup.context_window,
+            jitter: setup.jitter,
+            history: History::default(),
+            state: ToolState::new(limits),
+            turn: None,
+            jobs: BTreeMap::new(),
+            messages: Counter::default(),
+            cards: Counter::default(),
+            used: None,
+        }
+    }
+
+    /// Whether no turn runs.
+    pub fn is_idle(&self) -> bool {
+        self.turn.is_none()
+    }
+
+    /// What the model was told so far.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What may run.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Tokens in the context window, and how many it can hold, if both are known.
+    pub fn usage(&self) -> Option<(u64, u64)> {
+        Some((self.used?, self.context_window?))
+    }
+
+    /// Another model from the next turn on. History, grants and everything else stay.
+    pub fn set_brain(&mut self, brain: Brain, context_window: Option<u64>) {
+        self.brain = brain;
+        self.context_window = context_window;
+    }
+
+    /// Another set of tools from the next turn on.
+    pub fn set_light(&mut self, light: bool) {
+        self.light = light;
+    }
+
+    /// Another posture, at once: a card that is open and need not be asked any more is settled as
+    /// allowed. A call that runs is not withdrawn.
+    pub fn set_posture(&mut self, cx: &mut Context<'_>, posture: Posture) {
+        self.authority.set_posture(posture);
+        if let Some(Turn {
+            phase: Phase::Tools(batch),
+            ..
+        }) = &mut self.turn
+        {
+            batch.recheck(cx, &self.authority);
+        }
+    }
+
+    /// A prompt begins a turn. The parent sees to it that none runs.
+    pub fn prompt(&mut self, cx: &mut Context<'_>, parts: Vec<Part>) {
+        debug_assert!(
+            self.turn.is_none(),
+            "the protocol admits one turn a session"
+        );
+        if let Brain::Script(cursor) = &mut self.brain {
+            cursor.begin_turn(parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(text.as_str()),
+                Part::Image { .. } => None,
+            }));
+        }
+        let before = self.history.mark();
+        self.history.user(parts);
+        self.turn = Some(Turn::new(before));
+        self.ask_model(cx);
+    }
+
+    /// News of a call that this engine started. News of others, and late ones, do nothing.
+    pub fn handle_news(&mut self, cx: &mut Context<'_>, id: CallId, news: News<'_>) {
+        if let Some(job) = self.jobs.get(&id).copied() {
+            if matches!(news, News::Done(_) | News::Failed(_)) {
+                self.jobs.remove(&id);
+            }
+            self.state.handle_job_news(cx.now, job, news);
+            return;
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.handle_news(cx, id, news, &self.workspace, &mut self.state);
+        }
+        self.settle(cx);
+    }
+
+    /// The person decided. A card that is not open any more is ignored.
+    pub fn decided(&mut self, cx: &mut Context<'_>, card: CardId, decision: Decision) {
+        if let Some(Turn {
+            phase: Phase::Tools(batch),
+            ..
+        }) = &mut self.turn
+        {
+            batch.decided(cx, card, decision, &mut self.authority);
+        }
+    }
+
+    /// The person answered, one answer a question.
+    pub fn answered(&mut self, card: CardId, answers: Vec<Answer>) {
+        if let Some(Turn {
+            phase: Phase::Tools(batch),
+            ..
+        }) = &mut self.turn
+        {
+            batch.answered(card, answers);
+        }
+    }
+
+    /// The passing of time. Early, late or twice is harmless.
+    pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        if let Some(turn) = &mut self.turn {
+            turn.handle_timeout(cx.now);
+        }
+        self.settle(cx);
+    }
+
+    /// When to wake it if nothing happens.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.turn.as_ref().and_then(Turn::deadline)
+    }
+
+    /// Bytes it will take now from a call of its own; `None` for a call of another.
+    pub fn room(&self, id: CallId, limits: &Limits) -> Option<usize> {
+        if let Some(job) = self.jobs.get(&id) {
+            return Some(self.state.job_room(*job).min(limits.call_window));
+        }
+        self.turn.as_ref()?.room(id, limits)
+    }
+
+    /// The parent could pass nothing on until now, since its own client was slow.
+    pub fn held_until(&mut self, now: Instant) {
+        if let Some(turn) = &mut self.turn {
+            turn.held_until(now);
+        }
+    }
+
+    /// Cancels the turn. Nothing new starts; it is over when every call has settled or the grace is
+    /// used up. Without a turn it does nothing, also not to the next one.
+    pub fn cancel(&mut self, cx: &mut Context<'_>) {
+        let Some(turn) = &mut self.turn else { return };
+        turn.cancel(cx, &mut self.history, &mut self.brain);
+        self.settle(cx);
+    }
+
+    /// Ends the commands in the background: the session closes. Their calls still settle.
+    pub fn dispose(&mut self, cx: &mut Context<'_>) {
+        for id in self.jobs.keys() {
+            cx.out.push_back(Output::Abort { id: *id });
+        }
+    }
+
+    /// Whether a call is still open.
+    pub fn is_quiet(&self) -> bool {
+        self.turn.is_none() && self.jobs.is_empty()
+    }
+
+    /// One step of what can be done now. Returns whether there may be more; the parent stops
+    /// calling while its client is slow.
+    pub fn step(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(turn) = &mut self.turn else {
+            return false;
+        };
+        match &mut turn.phase {
+            Phase::Answering { run, .. } | Phase::Compacting { run, .. } => {
+                let Some(event) = run.next_event(cx.now) else {
+                    return false;
+                };
+                self.model_event(cx, event);
+                true
+            }
+            Phase::Tools(batch) => {
+                let moved = batch.step(
+                    cx,
+                    &self.workspace,
+                    &mut self.state,
+                    &self.authority,
+                    &mut self.cards,
+                    &mut self.jobs,
+                );
+                if batch.is_over() {
+                    self.after_tools(cx);
+                    return true;
+                }
+                moved
+            }
+            Phase::Settling { .. } => {
+                self.settle(cx);
+                false
+            }
+        }
+    }
+
+    fn messages_to_send(&self) -> Vec<ChatMessage> {
+        let mut messages = Vec::with_capacity(self.history.messages().len() + 1);
+        messages.push(ChatMessage::System(self.system.clone()));
+        messages.extend_from_slice(self.history.messages());
+        messages
+    }
+
+    fn tool_specs(&self) -> Vec<ToolSpec> {
+        let spec = |tool: &tools::Tool| ToolSpec {
+            name: Cow::Borrowed(tool.name),
+            description: Cow::Borrowed(tool.description),
+            parameters: Cow::Borrowed(tool.parameters),
+        };
+        if self.light {
+            tools::light().map(spec).collect()
+        } else {
+            tools::catalogue().iter().map(spec).collect()
+        }
+    }
+
+    fn log(cx: &mut Context<'_>, text: impl ToString) {
+        cx.out.push_back(Output::Log(text.to_string()));
+    }
+}

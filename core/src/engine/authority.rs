@@ -1,0 +1,66 @@
+//! What one session may do now: the inputs of the one decision, kept together.
+
+use crate::limits::Limits;
+use crate::permission::{
+    Action, Gate, Grant, Grants, PermissionMode, Posture, Rules, Verdict, decide,
+};
+
+/// The posture, rules and grants of one session.
+#[derive(Clone, Debug)]
+pub struct Authority {
+    mode: PermissionMode,
+    posture: Posture,
+    rules: Rules,
+    grants: Grants,
+}
+
+impl Authority {
+    /// Where a new session starts.
+    pub fn new(mode: PermissionMode, rules: Rules, limits: &Limits) -> Self {
+        Self {
+            mode,
+            posture: mode.start,
+            rules,
+            grants: Grants::new(limits.max_grants),
+        }
+    }
+
+    /// The posture that is in force: what was chosen, met with the ceiling.
+    pub fn posture(&self) -> Posture {
+        self.mode.ceiling.clip(self.posture)
+    }
+
+    /// What was given by the flag.
+    pub fn mode(&self) -> PermissionMode {
+        self.mode
+    }
+
+    /// What the person allowed for this session.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    pub(super) fn set_posture(&mut self, posture: Posture) {
+        self.posture = posture;
+    }
+
+    pub(super) fn grant(&mut self, grant: Grant) {
+        // With too many grants the call is allowed once, and asked again.
+        self.grants.add(grant);
+    }
+
+    /// The one decision.
+    pub fn decide(&self, action: &Action) -> Verdict {
+        decide(
+            action,
+            &Gate {
+                posture: self.posture,
+                ceiling: self.mode.ceiling,
+                accept_edits: self.mode.accept_edits,
+                planning: false,
+                rules: &self.rules,
+                grants: &self.grants,
+            },
+        )
+    }
+}

@@ -1,0 +1,416 @@
+//! The tool calls of one answer: which runs when, which is asked about, and what comes of it.
+//!
+//! Calls begin in order. Readers run together, but none overtakes a call that changes something;
+//! what changes something runs alone. Results are released in the order of the calls, whatever the
+//! order in which they came, so that equal news give equal frames.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Context;
+use super::authority::Authority;
+use super::history::History;
+use super::output::{CardId, Decision, Output, Update};
+use crate::call::News;
+use crate::ids::{CallId, Counter};
+use crate::model::{ModelCall, ToolUse};
+use crate::permission::{Action, Grant, Verdict};
+use crate::time::{Deadline, Instant};
+use crate::tools::{Answer, Class, JobId, Step, ToolOutcome, ToolRun, ToolState, Workspace};
+
+const NOT_BEGUN: &str = "Cancelled by the person before it began.";
+const CUT_OFF: &str = "Cancelled by the person while it ran: it may have taken effect in part.";
+
+/// The tool calls of one answer.
+#[derive(Debug)]
+pub(super) struct Batch {
+    slots: Vec<Slot>,
+    /// How many results were released.
+    released: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: String,
+    run: ToolRun,
+    stage: Stage,
+    /// The client knows that it runs.
+    shown_running: bool,
+    call: Option<CallId>,
+    outcome: Option<ToolOutcome>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    /// Its turn has not come.
+    Waiting,
+    /// It may be asked for its next step.
+    Going,
+    /// The person decides.
+    Permit {
+        card: CardId,
+        action: Action,
+        always: Option<Grant>,
+    },
+    /// The person answers.
+    Ask { card: CardId },
+    /// It has ended.
+    Over,
+}
+
+impl Batch {
+    /// Announces the calls of an answer. With `cut`, the answer was cut by its length.
+    pub(super) fn new(
+        cx: &mut Context<'_>,
+        uses: Vec<ToolUse>,
+        calls: Vec<ModelCall>,
+        cut: bool,
+        workspace: &Workspace,
+    ) -> Self {
+        let slots = uses
+            .into_iter()
+            .zip(calls)
+            .enumerate()
+            .map(|(n, (tool, call))| {
+                let run = ToolRun::start(&tool.name, &tool.arguments, workspace);
+                cx.out.push_back(Output::Update(Update::Call {
+                    id: tool.id.clone(),
+                    card: run.card().clone(),
+                }));
+                let refused = match call.fault {
+                    Some(fault) if cut => Some(format!(
+                        "Not run: the answer was cut by its length before the arguments were \
+                         whole ({fault}). Ask again with shorter arguments."
+                    )),
+                    Some(fault) => Some(format!(
+                        "Not run: the arguments are not the text of a JSON object: {fault}"
+                    )),
+                    None if n >= cx.limits.max_tool_calls => Some(format!(
+                        "Not run: at most {} calls in one answer.",
+                        cx.limits.max_tool_calls
+                    )),
+                    None => None,
+                };
+                Slot {
+                    id: tool.id,
+                    run,
+                    stage: if refused.is_some() {
+                        Stage::Over
+                    } else {
+                        Stage::Waiting
+                    },
+                    shown_running: false,
+                    call: None,
+                    outcome: refused.map(failed),
+                }
+            })
+            .collect();
+        Self { slots, released: 0 }
+    }
+
+    /// Whether every result was released.
+    pub(super) fn is_over(&self) -> bool {
+        self.released == self.slots.len()
+    }
+
+    /// Does what can be done now. Returns whether anything happened.
+    pub(super) fn step(
+        &mut self,
+        cx: &mut Context<'_>,
+        workspace: &Workspace,
+        state: &mut ToolState,
+        authority: &Authority,
+        cards: &mut Counter,
+        jobs: &mut BTreeMap<CallId, JobId>,
+    ) -> bool {
+        let mut moved = false;
+        for at in 0..self.slots.len() {
+            if self.slots[at].stage == Stage::Waiting && self.may_begin(at, cx) {
+                self.slots[at].stage = Stage::Going;
+            }
+            while self.slots[at].stage == Stage::Going {
+                let slot = &mut self.slots[at];
+                match slot.run.next_step(cx.now, workspace, state) {
+                    Step::Wait => break,
+                    step => {
+                        slot.take(cx, step, authority, cards, jobs);
+                        moved = true;
+                    }
+                }
+            }
+        }
+        self.release(cx.out) || moved
+    }
+
+    fn may_begin(&self, at: usize, cx: &Context<'_>) -> bool {
+        let reader = |slot: &Slot| slot.run.class() == Class::Reader;
+        let running = self.slots[..at]
+            .iter()
+            .filter(|slot| slot.stage != Stage::Over);
+        if reader(&self.slots[at]) {
+            running.clone().all(reader) && running.count() < cx.limits.parallel_reads
+        } else {
+            running.count() == 0
+        }
+    }
+
+    fn release(&mut self, out: &mut VecDeque<Output>) -> bool {
+        let before = self.released;
+        while let Some(Slot {
+            stage: Stage::Over,
+            outcome: Some(outcome),
+            id,
+            ..
+        }) = self.slots.get(self.released)
+        {
+            out.push_back(Output::Update(Update::Ended {
+                id: id.clone(),
+                ok: outcome.ok,
+                text: outcome
+                    .shown
+                    .clone()
+                    .unwrap_or_else(|| outcome.text.clone()),
+                diffs: outcome.diffs.clone(),
+                output: outcome.raw_output.clone(),
+                locations: outcome.locations.clone(),
+            }));
+            self.released += 1;
+        }
+        self.released > before
+    }
+
+    /// Writes the results into the history.
+    pub(super) fn record(&self, history: &mut History) {
+        for slot in &self.slots {
+            let text = slot
+                .outcome
+                .as_ref()
+                .map_or(NOT_BEGUN, |outcome| &outcome.text);
+            history.tool(&slot.id, text.into());
+        }
+    }
+
+    pub(super) fn handle_news(
+        &mut self,
+        now: Instant,
+        id: CallId,
+        news: News<'_>,
+        workspace: &Workspace,
+        state: &mut ToolState,
+    ) {
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == Some(id)) else {
+            return;
+        };
+        if matches!(news, News::Done(_) | News::Failed(_)) {
+            slot.call = None;
+        }
+        slot.run.handle_news(now, news, workspace, state);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        for slot in &mut self.slots {
+            if slot.stage == Stage::Going {
+                slot.run.handle_timeout(now);
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        self.slots
+            .iter()
+            .filter(|slot| slot.stage == Stage::Going)
+            .fold(None, |soonest, slot| {
+                Deadline::earlier(soonest, slot.run.deadline())
+            })
+    }
+
+    pub(super) fn room(&self, id: CallId) -> Option<usize> {
+        let slot = self.slots.iter().find(|slot| slot.call == Some(id))?;
+        Some(slot.run.room())
+    }
+
+    pub(super) fn decided(
+        &mut self,
+        cx: &mut Context<'_>,
+        card: CardId,
+        decision: Decision,
+        authority: &mut Authority,
+    ) {
+        for slot in &mut self.slots {
+            let Stage::Permit {
+                card: open, always, ..
+            } = &mut slot.stage
+            else {
+                continue;
+            };
+            if *open != card {
+                continue;
+            }
+            let always = always.take();
+            slot.stage = Stage::Going;
+            match decision {
+                Decision::Once => slot.permitted(cx),
+                Decision::Always => {
+                    if let Some(grant) = always {
+                        authority.grant(grant);
+                    }
+                    slot.permitted(cx);
+                }
+                Decision::Reject => slot.run.denied("the person refused it"),
+            }
+            return;
+        }
+    }
+
+    pub(super) fn answered(&mut self, card: CardId, answers: Vec<Answer>) {
+        if let Some(slot) = self
+            .slots
+            .iter_mut()
+            .find(|slot| slot.stage == Stage::Ask { card })
+        {
+            slot.stage = Stage::Going;
+            slot.run.answered(answers);
+        }
+    }
+
+    /// Settles open cards that need not be asked any more.
+    pub(super) fn recheck(&mut self, cx: &mut Context<'_>, authority: &Authority) {
+        for slot in &mut self.slots {
+            let Stage::Permit { card, action, .. } = &slot.stage else {
+                continue;
+            };
+            if let Verdict::Allow { .. } = authority.decide(action) {
+                cx.out.push_back(Output::Withdraw { card: *card });
+                slot.stage = Stage::Going;
+                slot.permitted(cx);
+            }
+        }
+    }
+
+    /// Ends what runs, starts nothing more, and shows every call as ended. Returns the calls that
+    /// have to settle.
+    pub(super) fn cancel(&mut self, cx: &mut Context<'_>) -> Vec<CallId> {
+        let mut open = Vec::new();
+        for slot in &mut self.slots {
+            match slot.stage {
+                Stage::Permit { card, .. } | Stage::Ask { card } => {
+                    cx.out.push_back(Output::Withdraw { card });
+                }
+                Stage::Waiting | Stage::Going | Stage::Over => {}
+            }
+            if let Some(id) = slot.call {
+                cx.out.push_back(Output::Abort { id });
+                open.push(id);
+            }
+            if slot.stage != Stage::Over {
+                let ran = slot.call.is_some() && slot.shown_running;
+                slot.stage = Stage::Over;
+                slot.outcome = Some(failed(if ran { CUT_OFF } else { NOT_BEGUN }.into()));
+            }
+        }
+        self.release(cx.out);
+        open
+    }
+}
+
+impl Slot {
+    fn take(
+        &mut self,
+        cx: &mut Context<'_>,
+        step: Step,
+        authority: &Authority,
+        cards: &mut Counter,
+        jobs: &mut BTreeMap<CallId, JobId>,
+    ) {
+        match step {
+            Step::Call(call) => {
+                let id = CallId::new(cx.ids.next());
+                self.call = Some(id);
+                // A reader has nothing to wait for; what changes something is shown as running
+                // only once it may.
+                if self.run.class() == Class::Reader {
+                    self.show_running(cx);
+                }
+                cx.out.push_back(Output::Start { id, call });
+            }
+            Step::Abort => cx.out.extend(self.call.map(|id| Output::Abort { id })),
+            Step::Permit(proposal) => match authority.decide(&proposal.action) {
+                Verdict::Allow { .. } => self.permitted(cx),
+                Verdict::Deny { why } => self.run.denied(&why),
+                Verdict::Ask { always } => {
+                    let card = CardId(cards.next());
+                    let label = always.as_ref().map(Grant::label);
+                    self.stage = Stage::Permit {
+                        card,
+                        action: proposal.action.clone(),
+                        always,
+                    };
+                    let call = self.id.clone();
+                    cx.out.push_back(Output::Permit {
+                        card,
+                        call,
+                        proposal,
+                        always: label,
+                    });
+                }
+            },
+            Step::Ask(questions) => {
+                let card = CardId(cards.next());
+                self.show_running(cx);
+                self.stage = Stage::Ask { card };
+                cx.out.push_back(Output::Questions {
+                    card,
+                    call: self.id.clone(),
+                    questions,
+                });
+            }
+            Step::Progress(text) => {
+                cx.out.push_back(Output::Update(Update::Progress {
+                    id: self.id.clone(),
+                    text,
+                }));
+            }
+            Step::Plan(todos) => cx.out.push_back(Output::Update(Update::Plan(todos))),
+            Step::Detach(job) => {
+                if let Some(id) = self.call.take() {
+                    jobs.insert(id, job);
+                }
+            }
+            Step::AbortJob(job) => {
+                let call = jobs
+                    .iter()
+                    .find(|(_, other)| **other == job)
+                    .map(|(id, _)| *id);
+                cx.out.extend(call.map(|id| Output::Abort { id }));
+            }
+            Step::Done(outcome) => {
+                self.stage = Stage::Over;
+                self.outcome = Some(outcome);
+            }
+            Step::Wait => {}
+        }
+    }
+
+    fn permitted(&mut self, cx: &mut Context<'_>) {
+        self.show_running(cx);
+        self.run.permitted();
+    }
+
+    fn show_running(&mut self, cx: &mut Context<'_>) {
+        if !self.shown_running {
+            self.shown_running = true;
+            cx.out.push_back(Output::Update(Update::Running {
+                id: self.id.clone(),
+            }));
+        }
+    }
+}
+
+fn failed(text: String) -> ToolOutcome {
+    ToolOutcome {
+        text,
+        ..ToolOutcome::default()
+    }
+}

@@ -1,0 +1,250 @@
+//! What the model is told: the messages of a session, always well formed. Every tool call of an
+//! assistant message has exactly one tool message before anything else follows; ids are unique and
+//! not empty; `arguments` are always the text of a JSON object.
+//!
+//! Messages are only appended (what the provider has seen stays the same prefix: its cache is the
+//! person's money), but for a refusal, which takes its turn back, and compaction.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::model::{ChatMessage, Part, ToolUse};
+
+/// The messages of a session without the system prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    messages: Vec<ChatMessage>,
+    ids: BTreeSet<String>,
+    /// Calls of the last assistant message that have no tool message yet, in order.
+    open: Vec<String>,
+}
+
+/// A place in a history to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(usize);
+
+impl Mark {
+    /// The same place after the first `gone` messages were replaced by one.
+    pub fn after_compaction(self, gone: usize) -> Self {
+        Self(self.0.saturating_sub(gone) + 1)
+    }
+}
+
+impl History {
+    /// The messages, oldest first.
+    pub fn messages(&self) -> &[ChatMessage] {
+        &self.messages
+    }
+
+    /// Where it ends now.
+    pub fn mark(&self) -> Mark {
+        Mark(self.messages.len())
+    }
+
+    /// Forgets what came after `mark`. Ids stay used: clients have seen them.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.messages.truncate(mark.0);
+        self.open.clear();
+    }
+
+    /// Adds what the person said.
+    pub fn user(&mut self, parts: Vec<Part>) {
+        self.answer_open("not run");
+        self.messages.push(ChatMessage::User(parts));
+    }
+
+    /// Adds what the model said. An answer with nothing in it leaves no message, since providers
+    /// refuse empty ones.
+    pub fn assistant(&mut self, text: String, reasoning: Option<String>, calls: Vec<ToolUse>) {
+        self.answer_open("not run");
+        if text.is_empty() && calls.is_empty() {
+            return;
+        }
+        self.open = calls.iter().map(|call| call.id.clone()).collect();
+        self.messages.push(ChatMessage::Assistant {
+            text,
+            reasoning,
+            calls,
+        });
+    }
+
+    /// Adds the result of an open call; a call that is not open is not answered again.
+    pub fn tool(&mut self, id: &str, text: String) {
+        if let Some(at) = self.open.iter().position(|open| open == id) {
+            let id = self.open.remove(at);
+            self.messages.push(ChatMessage::Tool { id, text });
+        }
+    }
+
+    /// Gives every open call the result `why`.
+    pub fn answer_open(&mut self, why: &str) {
+        for id in core::mem::take(&mut self.open) {
+            self.messages.push(ChatMessage::Tool {
+                id,
+                text: why.into(),
+            });
+        }
+    }
+
+    /// An id for a call, unique in the session and not empty: the provider's own where that is
+    /// possible, so that what it gets back is what it sent.
+    pub fn mint(&mut self, wanted: &str) -> String {
+        let usable = !wanted.is_empty()
+            && wanted.len() <= 128
+            && wanted
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+        let base = if usable { wanted } else { "call" };
+        let mut id = String::from(base);
+        let mut n = 1;
+        while (n == 1 && !usable) || self.ids.contains(&id) {
+            id = format!("{base}-{n}");
+            n += 1;
+        }
+        self.ids.insert(id.clone());
+        id
+    }
+
+    /// Replaces everything before the last `keep` messages by a summary. The cut never separates a
+    /// call from its results. Returns how many messages went.
+    pub fn compact(&mut self, keep: usize, summary: String) -> usize {
+        let cut = self.cut_for(keep);
+        if cut == 0 {
+            return 0;
+        }
+        let rest = self.messages.split_off(cut);
+        self.messages.clear();
+        self.messages
+            .push(ChatMessage::User(alloc::vec![Part::Text(summary)]));
+        self.messages.extend(rest);
+        cut
+    }
+
+    /// How many messages a compaction that keeps about `keep` would take.
+    pub fn cut_for(&self, keep: usize) -> usize {
+        let mut cut = self.messages.len().saturating_sub(keep);
+        // Only a tool message can be separated from what it answers. Looking backwards keeps more
+        // rather than less.
+        while cut > 0 && matches!(self.messages.get(cut), Some(ChatMessage::Tool { .. })) {
+            cut -= 1;
+        }
+        cut
+    }
+
+    /// About how many bytes the provider would be sent.
+    pub fn bytes(&self) -> usize {
+        self.messages
+            .iter()
+            .map(|message| match message {
+                ChatMessage::System(text) => text.len(),
+                ChatMessage::User(parts) => parts
+                    .iter()
+                    .map(|part| match part {
+                        Part::Text(text) => text.len(),
+                        // Providers count an image as some thousand tokens whatever its bytes.
+                        Part::Image { .. } => 4096,
+                    })
+                    .sum(),
+                ChatMessage::Assistant {
+                    text,
+                    reasoning,
+                    calls,
+                } => {
+                    text.len()
+                        + reasoning.as_ref().map_or(0, String::len)
+                        + calls
+                            .iter()
+                            .map(|call| call.name.len() + call.arguments.len())
+                            .sum::<usize>()
+                }
+                ChatMessage::Tool { text, .. } => text.len(),
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn call(id: &str) -> ToolUse {
+        ToolUse {
+            id: id.into(),
+            name: "ls".into(),
+            arguments: "{}".into(),
+        }
+    }
+
+    fn text(text: &str) -> Vec<Part> {
+        vec![Part::Text(text.into())]
+    }
+
+    #[test]
+    fn an_unanswered_call_is_answered_before_anything_else_follows() {
+        let mut history = History::default();
+        history.user(text("a"));
+        history.assistant("".into(), None, vec![call("1"), call("2")]);
+        history.tool("2", "done".into());
+        history.user(text("b"));
+        let tools: Vec<_> = history
+            .messages()
+            .iter()
+            .filter_map(|message| match message {
+                ChatMessage::Tool { id, text } => Some((id.as_str(), text.as_str())),
+                ChatMessage::System(_) | ChatMessage::User(_) | ChatMessage::Assistant { .. } => {
+                    None
+                }
+            })
+            .collect();
+        assert_eq!(tools, [("2", "done"), ("1", "not run")]);
+    }
+
+    #[test]
+    fn a_call_is_answered_once() {
+        let mut history = History::default();
+        history.assistant("".into(), None, vec![call("1")]);
+        history.tool("1", "first".into());
+        history.tool("1", "second".into());
+        assert_eq!(history.messages().len(), 2);
+    }
+
+    #[test]
+    fn ids_are_the_providers_own_unless_they_are_empty_or_used() {
+        let mut history = History::default();
+        assert_eq!(history.mint("call_1"), "call_1");
+        assert_eq!(history.mint("call_1"), "call_1-1");
+        assert_eq!(history.mint(""), "call-1");
+        assert_eq!(history.mint(""), "call-2");
+        assert_eq!(history.mint("a\"b"), "call-3");
+    }
+
+    #[test]
+    fn an_empty_answer_leaves_no_message() {
+        let mut history = History::default();
+        history.assistant("".into(), Some("thought".into()), vec![]);
+        assert!(history.messages().is_empty());
+    }
+
+    #[test]
+    fn compaction_never_separates_a_call_from_its_result() {
+        let mut history = History::default();
+        for n in 0..4 {
+            history.user(text("ask"));
+            let id = history.mint("");
+            history.assistant("".into(), None, vec![call(&id)]);
+            history.tool(&id, "result".into());
+            history.assistant(format!("answer {n}"), None, vec![]);
+        }
+        let gone = history.compact(6, "summary".into());
+        assert_eq!(gone, 9);
+        assert_eq!(history.messages()[0], ChatMessage::User(text("summary")));
+        assert!(matches!(
+            history.messages()[1],
+            ChatMessage::Assistant { .. }
+        ));
+        assert_eq!(history.messages().len(), 8);
+    }
+}

@@ -1,0 +1,398 @@
+//! The phases of a turn, and the ways between them.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::batch::Batch;
+use super::compaction;
+use super::history::{History, Mark};
+use super::{Brain, Context, Ending, Engine, Output, Update};
+use crate::call::News;
+use crate::ids::CallId;
+use crate::limits::Limits;
+use crate::model::{
+    Answer, FaultKind, FinishReason, ModelEvent, ModelFault, ModelRun, Part, ToolUse,
+};
+use crate::time::{Deadline, Instant, Timer};
+use crate::tools::{ToolState, Workspace};
+
+/// What a cut answer is followed by: the model goes on where it stopped.
+const CONTINUE: &str = "Your answer was cut by its length. Go on exactly where it stopped.";
+
+/// One turn, from its prompt to its end.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) phase: Phase,
+    /// Model calls so far.
+    steps: u32,
+    /// Where the history stood before the prompt.
+    pub(super) before: Mark,
+    /// The message that text belongs to now.
+    message: Option<u64>,
+    /// An answer was cut by its length, and the continuation was asked for.
+    continued: bool,
+    /// The history was compacted because the provider said it was too long.
+    compacted: bool,
+}
+
+/// Where a turn stands.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// The model answers.
+    Answering { run: ModelRun, call: Option<CallId> },
+    /// The tools of its answer run.
+    Tools(Batch),
+    /// The model makes a summary of the older part of the history.
+    Compacting {
+        run: ModelRun,
+        call: Option<CallId>,
+        cut: usize,
+    },
+    /// The turn was cancelled; its calls settle.
+    Settling { open: Vec<CallId>, until: Instant },
+}
+
+impl Turn {
+    pub(super) fn new(before: Mark) -> Self {
+        Self {
+            // The first thing a turn does is to ask the model; until then nothing is open.
+            phase: Phase::Settling {
+                open: Vec::new(),
+                until: Instant::ZERO,
+            },
+            steps: 0,
+            before,
+            message: None,
+            continued: false,
+            compacted: false,
+        }
+    }
+
+    pub(super) fn handle_news(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: CallId,
+        news: News<'_>,
+        workspace: &Workspace,
+        state: &mut ToolState,
+    ) {
+        match &mut self.phase {
+            Phase::Answering { run, call } | Phase::Compacting { run, call, .. } => {
+                if *call == Some(id) {
+                    run.handle_news(cx.now, &news);
+                }
+            }
+            Phase::Tools(batch) => batch.handle_news(cx.now, id, news, workspace, state),
+            Phase::Settling { open, .. } => {
+                if matches!(news, News::Done(_) | News::Failed(_)) {
+                    open.retain(|call| *call != id);
+                }
+            }
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.handle_timeout(now),
+            Phase::Tools(batch) => batch.handle_timeout(now),
+            Phase::Settling { until, open } => {
+                if *until <= now {
+                    open.clear();
+                }
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        match &self.phase {
+            Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.deadline(),
+            Phase::Tools(batch) => batch.deadline(),
+            Phase::Settling { until, .. } => Some(Deadline {
+                at: *until,
+                why: Timer::CancelGrace,
+            }),
+        }
+    }
+
+    pub(super) fn room(&self, id: CallId, limits: &Limits) -> Option<usize> {
+        match &self.phase {
+            Phase::Answering { run, call } | Phase::Compacting { run, call, .. } => {
+                (*call == Some(id)).then(|| run.room().min(limits.call_window))
+            }
+            Phase::Tools(batch) => batch.room(id).map(|room| room.min(limits.call_window)),
+            // What is read now is thrown away; a process must not wait for a reader to die.
+            Phase::Settling { open, .. } => open.contains(&id).then_some(limits.call_window),
+        }
+    }
+
+    pub(super) fn held_until(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.held_until(now),
+            Phase::Tools(_) | Phase::Settling { .. } => {}
+        }
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        cx: &mut Context<'_>,
+        history: &mut History,
+        brain: &mut Brain,
+    ) {
+        let open = match &mut self.phase {
+            Phase::Settling { .. } => return,
+            Phase::Answering { run, call } => {
+                history.assistant(run.partial_text().into(), None, Vec::new());
+                stop_run(cx, run, *call, brain);
+                // The machine settles an HTTP call itself: nothing is waited for.
+                Vec::new()
+            }
+            Phase::Compacting { run, call, .. } => {
+                stop_run(cx, run, *call, brain);
+                Vec::new()
+            }
+            Phase::Tools(batch) => {
+                let open = batch.cancel(cx);
+                batch.record(history);
+                open
+            }
+        };
+        self.phase = Phase::Settling {
+            open,
+            until: cx.now.plus(cx.limits.cancel_grace),
+        };
+    }
+}
+
+fn stop_run(cx: &mut Context<'_>, run: &mut ModelRun, call: Option<CallId>, brain: &mut Brain) {
+    run.cancel();
+    if let (Brain::Script(cursor), Some(position)) = (brain, run.script_position()) {
+        cursor.rewind(position);
+    }
+    while let Some(event) = run.next_event(cx.now) {
+        match event {
+            ModelEvent::Abort => cx.out.extend(call.map(|id| Output::Abort { id })),
+            ModelEvent::Start(_)
+            | ModelEvent::Attempt
+            | ModelEvent::Text(_)
+            | ModelEvent::Thought(_)
+            | ModelEvent::Retrying { .. }
+            | ModelEvent::Finished(_)
+            | ModelEvent::Failed(_) => {}
+        }
+    }
+}
+
+impl Engine {
+    /// Asks the model for the next answer of the turn, or compacts the history first.
+    pub(super) fn ask_model(&mut self, cx: &mut Context<'_>) {
+        if compaction::is_due(self.used, self.context_window, &self.history, &self.system)
+            && self.compact(cx)
+        {
+            return;
+        }
+        let Some(turn) = &self.turn else { return };
+        if turn.steps >= self.max_steps {
+            return self.finish(cx, Ending::MaxSteps);
+        }
+        if let Brain::Endpoint(endpoint) = &self.brain
+            && let Some(name) = &endpoint.missing_key
+        {
+            let message = format!("no key: {name} is not in the agent's .env file");
+            return self.finish(
+                cx,
+                Ending::Failed {
+                    message,
+                    auth: true,
+                },
+            );
+        }
+        let run = self.model_run(cx, self.messages_to_send());
+        // The turn is there: it was looked at above.
+        let Some(turn) = &mut self.turn else { return };
+        turn.steps += 1;
+        turn.phase = Phase::Answering { run, call: None };
+    }
+
+    pub(super) fn model_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        messages: Vec<crate::model::ChatMessage>,
+    ) -> ModelRun {
+        let specs = self.tool_specs();
+        match &mut self.brain {
+            Brain::Endpoint(endpoint) => {
+                // Another pause for every run, the same for the same run of the same seed.
+                self.jitter = self
+                    .jitter
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                ModelRun::http(cx.now, endpoint, &messages, &specs, cx.limits, self.jitter)
+            }
+            Brain::Script(cursor) => ModelRun::script(cx.now, cursor.next_answer(), cx.limits),
+        }
+    }
+
+    pub(super) fn model_event(&mut self, cx: &mut Context<'_>, event: ModelEvent) {
+        let Some(turn) = &mut self.turn else { return };
+        let summary = matches!(turn.phase, Phase::Compacting { .. });
+        match event {
+            ModelEvent::Start(call) => {
+                let id = CallId::new(cx.ids.next());
+                if let Phase::Answering { call: current, .. }
+                | Phase::Compacting { call: current, .. } = &mut turn.phase
+                {
+                    *current = Some(id);
+                }
+                cx.out.push_back(Output::Start { id, call });
+            }
+            ModelEvent::Abort => {
+                if let Phase::Answering { call, .. } | Phase::Compacting { call, .. } =
+                    &mut turn.phase
+                {
+                    cx.out.extend(call.take().map(|id| Output::Abort { id }));
+                }
+            }
+            ModelEvent::Attempt => turn.message = Some(self.messages.next()),
+            ModelEvent::Text(_) | ModelEvent::Thought(_) if summary => {}
+            ModelEvent::Text(text) => cx.out.push_back(Output::Update(Update::Text {
+                thought: false,
+                text,
+                message: turn.message,
+            })),
+            ModelEvent::Thought(text) => cx.out.push_back(Output::Update(Update::Text {
+                thought: true,
+                text,
+                message: turn.message,
+            })),
+            ModelEvent::Retrying { after, why } => {
+                Self::log(
+                    cx,
+                    format!(
+                        "the model is asked again in {} ms: {why}",
+                        after.as_millis()
+                    ),
+                );
+            }
+            ModelEvent::Finished(answer) if summary => self.compacted(cx, Some(answer)),
+            ModelEvent::Failed(fault) if summary => {
+                Self::log(cx, format!("no summary: {fault}"));
+                self.compacted(cx, None);
+            }
+            ModelEvent::Finished(answer) => self.model_finished(cx, answer),
+            ModelEvent::Failed(fault) => self.model_failed(cx, fault),
+        }
+    }
+
+    fn model_finished(&mut self, cx: &mut Context<'_>, answer: Answer) {
+        if let Some(usage) = answer.usage {
+            self.used = Some(usage.prompt.saturating_add(usage.completion));
+        }
+        if answer.finish == FinishReason::ContentFilter {
+            return self.finish(cx, Ending::Refusal);
+        }
+        let reasoning = (!answer.reasoning.is_empty()).then_some(answer.reasoning);
+        if answer.calls.is_empty() {
+            self.history.assistant(answer.text, reasoning, Vec::new());
+            return self.said_all(cx, answer.finish);
+        }
+        let uses: Vec<ToolUse> = answer
+            .calls
+            .iter()
+            .map(|call| ToolUse {
+                id: self.history.mint(&call.id),
+                name: call.name.clone(),
+                arguments: call.history_arguments().into(),
+            })
+            .collect();
+        self.history.assistant(answer.text, reasoning, uses.clone());
+        let cut = answer.finish == FinishReason::Length;
+        let batch = Batch::new(cx, uses, answer.calls, cut, &self.workspace);
+        if let Some(turn) = &mut self.turn {
+            turn.phase = Phase::Tools(batch);
+        }
+    }
+
+    /// An answer without calls.
+    fn said_all(&mut self, cx: &mut Context<'_>, finish: FinishReason) {
+        let Some(turn) = &mut self.turn else { return };
+        match finish {
+            FinishReason::Length if turn.continued => self.finish(cx, Ending::MaxTokens),
+            FinishReason::Length => {
+                turn.continued = true;
+                self.history.user(alloc::vec![Part::Text(CONTINUE.into())]);
+                self.ask_model(cx);
+            }
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter => {
+                self.finish(cx, Ending::EndTurn);
+            }
+        }
+    }
+
+    fn model_failed(&mut self, cx: &mut Context<'_>, fault: ModelFault) {
+        let Some(turn) = &mut self.turn else { return };
+        if fault.kind == FaultKind::ContextOverflow && !turn.compacted {
+            turn.compacted = true;
+            if self.compact(cx) {
+                return;
+            }
+        }
+        self.keep_partial();
+        let auth = fault.kind == FaultKind::Auth;
+        self.finish(
+            cx,
+            Ending::Failed {
+                message: fault.message,
+                auth,
+            },
+        );
+    }
+
+    /// What was streamed stays in the history.
+    fn keep_partial(&mut self) {
+        if let Some(Turn {
+            phase: Phase::Answering { run, .. },
+            ..
+        }) = &self.turn
+        {
+            let partial = String::from(run.partial_text());
+            self.history.assistant(partial, None, Vec::new());
+        }
+    }
+
+    /// Every call of the answer has ended.
+    pub(super) fn after_tools(&mut self, cx: &mut Context<'_>) {
+        if let Some(Turn {
+            phase: Phase::Tools(batch),
+            ..
+        }) = &mut self.turn
+        {
+            batch.record(&mut self.history);
+        }
+        self.ask_model(cx);
+    }
+
+    /// Ends a cancelled turn once its calls have settled.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>) {
+        if let Some(Turn {
+            phase: Phase::Settling { open, .. },
+            ..
+        }) = &self.turn
+            && open.is_empty()
+        {
+            self.finish(cx, Ending::Cancelled);
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>, ending: Ending) {
+        let Some(turn) = self.turn.take() else { return };
+        if ending == Ending::Refusal {
+            self.history.rewind(turn.before);
+        }
+        if let Some((used, size)) = self.usage() {
+            cx.out
+                .push_back(Output::Update(Update::Usage { used, size }));
+        }
+        cx.out.push_back(Output::Finished(ending));
+    }
+}
