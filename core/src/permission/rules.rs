@@ -1,21 +1,28 @@
-//! The rules of `[permissions]`: read once, then asked.
+//! The rules of `[permissions]`: read once, then asked. A rule is `Tool` or `Tool(pattern)`.
 
-use alloc::string::String;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use thiserror::Error;
 
+use super::action::{Access, Action, Target};
+use super::pattern::PathPattern;
+use super::shell::{self, Runs};
 use crate::settings::Permissions;
 
 /// The rules of `[permissions]`.
+///
+/// `Read` covers all tools that read or search files, `Edit` (or `Write`) all that change them,
+/// `Bash` command lines; any other name is one tool. `Read` and `Edit` take a
+/// [`PathPattern`], `Bash` takes the words of a simple command, with `:*` (or ` *`) behind them if
+/// more may follow. To forbid reading a file forbids editing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {}
-
-impl Rules {
-    /// Reads the rules. `home` is the person's home directory, for patterns that begin with `~/`.
-    pub fn parse(permissions: &Permissions, home: Option<&str>) -> Result<Self, RuleError> {
-        let _ = (permissions, home);
-        todo!()
-    }
+pub struct Rules {
+    deny: Vec<Rule>,
+    ask: Vec<Rule>,
+    allow: Vec<Rule>,
+    bases: Vec<String>,
 }
 
 /// A rule that cannot be understood.
@@ -28,4 +35,228 @@ pub struct RuleError {
     pub rule: String,
     /// What is wrong with it.
     pub why: String,
+}
+
+impl Rules {
+    /// Reads the rules. `home` is the person's home directory, for patterns that begin with `~/`.
+    pub fn parse(permissions: &Permissions, home: Option<&str>) -> Result<Self, RuleError> {
+        let read = |list: &'static str, rules: &[String]| {
+            let one = |rule: &String| {
+                Rule::parse(rule, home).map_err(|why| RuleError {
+                    list,
+                    rule: rule.clone(),
+                    why,
+                })
+            };
+            rules.iter().map(one).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self {
+            deny: read("deny", &permissions.deny)?,
+            ask: read("ask", &permissions.ask)?,
+            allow: read("allow", &permissions.allow)?,
+            bases: Vec::new(),
+        })
+    }
+
+    /// The same rules for a session with this working directory and these roots: relative patterns
+    /// are beneath any of them.
+    #[must_use]
+    pub fn beneath(mut self, cwd: &str, roots: &[String]) -> Self {
+        self.bases = core::iter::once(cwd.to_string())
+            .chain(roots.iter().cloned())
+            .collect();
+        self
+    }
+
+    /// The rule that keeps this path from being read at all.
+    pub fn hiding(&self, target: &Target) -> Option<&str> {
+        let rule = self
+            .deny
+            .iter()
+            .find(|r| r.tools == Tools::Read && r.any(target, &self.bases));
+        rule.map(|rule| rule.text.as_str())
+    }
+
+    /// The rule that asks or denies before this path is read: a search does not show its hits.
+    pub fn guarding(&self, target: &Target) -> Option<&str> {
+        let asking = || {
+            self.ask
+                .iter()
+                .find(|r| r.tools == Tools::Read && r.any(target, &self.bases))
+        };
+        self.hiding(target)
+            .or_else(|| asking().map(|rule| rule.text.as_str()))
+    }
+
+    pub(super) fn denying(&self, action: &Action) -> Covered<'_> {
+        self.restricting(&self.deny, action)
+    }
+
+    pub(super) fn asking(&self, action: &Action) -> Covered<'_> {
+        self.restricting(&self.ask, action)
+    }
+
+    pub(super) fn allowing(&self, action: &Action) -> Option<&str> {
+        let rule = self
+            .allow
+            .iter()
+            .find(|rule| rule.allows(action, &self.bases));
+        rule.map(|rule| rule.text.as_str())
+    }
+
+    fn restricting<'a>(&'a self, rules: &'a [Rule], action: &Action) -> Covered<'a> {
+        let mut covered = Covered::No;
+        for rule in rules {
+            match rule.restricts(action, &self.bases) {
+                Runs::Yes => return Covered::By(&rule.text),
+                Runs::Unknown => covered = Covered::Perhaps(&rule.text),
+                Runs::No => {}
+            }
+        }
+        covered
+    }
+}
+
+/// Whether a rule covers an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Covered<'a> {
+    No,
+    /// The command cannot be understood, and may be covered by this rule.
+    Perhaps(&'a str),
+    By(&'a str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    text: String,
+    tools: Tools,
+    pattern: Option<Pattern>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tools {
+    Read,
+    Edit,
+    Bash,
+    Named(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pattern {
+    Path(PathPattern),
+    Command { words: Vec<String>, exact: bool },
+}
+
+impl Rule {
+    fn parse(text: &str, home: Option<&str>) -> Result<Self, String> {
+        let trimmed = text.trim();
+        let (name, pattern) = match trimmed.split_once('(') {
+            None => (trimmed, None),
+            Some((name, rest)) => {
+                let inner = rest
+                    .strip_suffix(')')
+                    .ok_or("the closing parenthesis is missing")?;
+                (name.trim(), Some(inner.trim()))
+            }
+        };
+        let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.is_empty() || !name.chars().all(legal) {
+            return Err("a rule is `Tool` or `Tool(pattern)`".into());
+        }
+        let tools = match name.to_ascii_lowercase().as_str() {
+            "read" => Tools::Read,
+            "edit" | "write" => Tools::Edit,
+            "bash" => Tools::Bash,
+            other => Tools::Named(other.into()),
+        };
+        let pattern = match (pattern, &tools) {
+            (None | Some("*"), _) => None,
+            (Some("**"), Tools::Read | Tools::Edit) => None,
+            (Some(path), Tools::Read | Tools::Edit) => {
+                Some(Pattern::Path(PathPattern::parse(path, home)?))
+            }
+            (Some(line), Tools::Bash) => Some(command_pattern(line)?),
+            (Some(_), Tools::Named(name)) => {
+                return Err(format!("`{name}` takes no pattern; Read, Edit and Bash do"));
+            }
+        };
+        Ok(Self {
+            text: trimmed.into(),
+            tools,
+            pattern,
+        })
+    }
+
+    /// Whether it forbids (or asks): the wide reading. One path of several is enough, and it counts
+    /// both under the name that was asked for and under the real one.
+    fn restricts(&self, action: &Action, bases: &[String]) -> Runs {
+        let yes = |yes: bool| if yes { Runs::Yes } else { Runs::No };
+        match (&self.tools, &action.access) {
+            (Tools::Named(name), _) => yes(action.tool.eq_ignore_ascii_case(name)),
+            (Tools::Read, Access::Read(targets) | Access::Edit(targets))
+            | (Tools::Edit, Access::Edit(targets)) => {
+                yes(targets.iter().any(|t| self.any(t, bases)))
+            }
+            (Tools::Bash, Access::Execute { command, .. }) => match &self.pattern {
+                Some(Pattern::Command { words, exact }) => shell::runs(command, words, *exact),
+                Some(Pattern::Path(_)) | None => Runs::Yes,
+            },
+            (Tools::Read | Tools::Edit | Tools::Bash, _) => Runs::No,
+        }
+    }
+
+    /// Whether it allows: the narrow reading. All paths, by their real names and inside the roots;
+    /// one literal simple command.
+    fn allows(&self, action: &Action, bases: &[String]) -> bool {
+        match (&self.tools, &action.access) {
+            (Tools::Named(name), Access::Read(targets) | Access::Edit(targets)) => {
+                action.tool.eq_ignore_ascii_case(name) && targets.iter().all(|t| t.inside)
+            }
+            (Tools::Named(name), Access::Execute { inside, .. }) => {
+                action.tool.eq_ignore_ascii_case(name) && *inside
+            }
+            (Tools::Named(name), Access::Session | Access::Network(_) | Access::Other) => {
+                action.tool.eq_ignore_ascii_case(name)
+            }
+            (Tools::Read, Access::Read(targets)) | (Tools::Edit, Access::Edit(targets)) => targets
+                .iter()
+                .all(|t| t.inside && self.path(&t.real, bases)),
+            (Tools::Bash, Access::Execute { command, inside }) => {
+                *inside
+                    && match &self.pattern {
+                        Some(Pattern::Command { words, exact }) => {
+                            let line = shell::literal_words(command);
+                            line.is_some_and(|line| match exact {
+                                true => line == *words,
+                                false => line.starts_with(words),
+                            })
+                        }
+                        Some(Pattern::Path(_)) | None => true,
+                    }
+            }
+            (Tools::Read | Tools::Edit | Tools::Bash, _) => false,
+        }
+    }
+
+    fn any(&self, target: &Target, bases: &[String]) -> bool {
+        self.path(&target.real, bases) || self.path(&target.asked, bases)
+    }
+
+    fn path(&self, path: &str, bases: &[String]) -> bool {
+        match &self.pattern {
+            Some(Pattern::Path(pattern)) => pattern.matches(path, bases),
+            Some(Pattern::Command { .. }) | None => true,
+        }
+    }
+}
+
+fn command_pattern(text: &str) -> Result<Pattern, String> {
+    let (line, exact) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
+        Some(line) => (line, false),
+        None => (text, true),
+    };
+    let words = shell::literal_words(line).ok_or(
+        "the pattern is the words of one simple command, with `:*` behind them if more may follow",
+    )?;
+    Ok(Pattern::Command { words, exact })
 }

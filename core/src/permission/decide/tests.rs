@@ -1,0 +1,479 @@
+use super::super::{RuleError, Target};
+use super::*;
+use crate::settings::Permissions;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+fn target(path: &str) -> Target {
+    Target {
+        asked: path.into(),
+        real: path.into(),
+        inside: path.starts_with("/w/"),
+    }
+}
+
+fn read(path: &str) -> Action {
+    Action::new("read_file", Access::Read(vec![target(path)]))
+}
+
+fn edit(path: &str) -> Action {
+    Action::new("edit_file", Access::Edit(vec![target(path)]))
+}
+
+fn bash(command: &str) -> Action {
+    let command = command.into();
+    Action::new(
+        "bash",
+        Access::Execute {
+            command,
+            inside: true,
+        },
+    )
+}
+
+fn rules(deny: &[&str], ask: &[&str], allow: &[&str]) -> Rules {
+    let list = |rules: &[&str]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let permissions = Permissions {
+        allow: list(allow),
+        ask: list(ask),
+        deny: list(deny),
+    };
+    let rules = Rules::parse(&permissions, Some("/home/me")).expect("rules");
+    rules.beneath("/w", &["/w".into()])
+}
+
+fn grants(held: &[Grant]) -> Grants {
+    let mut grants = Grants::new(16);
+    for grant in held {
+        assert!(grants.add(grant.clone()));
+    }
+    grants
+}
+
+fn judge(action: &Action, posture: Posture, rules: &Rules, grants: &Grants) -> Verdict {
+    let gate = Gate {
+        posture,
+        ceiling: Ceiling::TOP,
+        accept_edits: false,
+        planning: false,
+        rules,
+        grants,
+    };
+    decide(action, &gate)
+}
+
+/// `-` denied, `?` asked, `+` allowed; one sign a posture, lowest first.
+fn signs(action: &Action, rules: &Rules, grants: &Grants) -> String {
+    let sign = |posture| match judge(action, posture, rules, grants) {
+        Verdict::Deny { .. } => '-',
+        Verdict::Ask { .. } => '?',
+        Verdict::Allow { .. } => '+',
+    };
+    Posture::ALL.into_iter().map(sign).collect()
+}
+
+fn actions() -> Vec<Action> {
+    vec![
+        read("/w/a"),
+        read("/out/a"),
+        edit("/w/a"),
+        edit("/w/.env"),
+        edit("/out/a"),
+        bash("cargo test"),
+        bash("cargo test; rm x"),
+        bash("git push"),
+        bash("$X"),
+        Action::new("todo_write", Access::Session),
+        Action::new("web_fetch", Access::Network("example.org".into())),
+        Action::new("srv__tool", Access::Other),
+        Action::new("add_root", Access::Other).protected(),
+    ]
+}
+
+#[test]
+fn each_posture_gives_what_it_promises() {
+    #[track_caller]
+    fn check(action: Action, expected: &str) {
+        assert_eq!(
+            signs(&action, &Rules::default(), &grants(&[])),
+            expected,
+            "{action:?}"
+        );
+    }
+    check(read("/w/a"), "+++++");
+    check(edit("/w/a"), "--?++");
+    check(bash("ls"), "--?++");
+    check(Action::new("srv__read_only_honest", Access::Other), "--?++");
+    check(Action::new("todo_write", Access::Session), "+++++");
+    check(Action::new("add_root", Access::Other).protected(), "--???");
+}
+
+#[test]
+fn rules_are_obeyed_in_the_order_deny_ask_allow() {
+    #[track_caller]
+    fn check(deny: &[&str], ask: &[&str], allow: &[&str], action: Action, expected: &str) {
+        let rules = rules(deny, ask, allow);
+        assert_eq!(signs(&action, &rules, &grants(&[])), expected, "{action:?}");
+    }
+    check(
+        &["Bash(git push:*)"],
+        &[],
+        &["Bash"],
+        bash("git push"),
+        "-----",
+    );
+    check(
+        &["Bash(git push:*)"],
+        &[],
+        &["Bash"],
+        bash("cd x && git push -f"),
+        "-----",
+    );
+    check(&["Bash(git push:*)"], &[], &[], bash("git $X"), "--??+");
+    check(
+        &[],
+        &["Bash(git push:*)"],
+        &["Bash"],
+        bash("git push"),
+        "--??+",
+    );
+    check(
+        &[],
+        &[],
+        &["Bash(cargo test:*)"],
+        bash("cargo test --lib"),
+        "-++++",
+    );
+    check(
+        &[],
+        &[],
+        &["Bash(cargo test:*)"],
+        bash("cargo test; rm x"),
+        "--?++",
+    );
+    check(
+        &[],
+        &[],
+        &["Bash(cargo test:*)"],
+        bash("cargo testx"),
+        "--?++",
+    );
+    check(
+        &[],
+        &[],
+        &["Bash(cargo test)"],
+        bash("cargo test --lib"),
+        "--?++",
+    );
+    check(&["Edit(.env)"], &[], &["Edit"], edit("/w/.env"), "-----");
+    check(&["Edit(.env)"], &[], &["Edit"], edit("/w/a"), "-++++");
+    check(&["Edit(.env)"], &[], &[], read("/w/.env"), "+++++");
+    check(&["Read(.env)"], &[], &[], read("/w/.env"), "-----");
+    check(&["Read(.env)"], &[], &["Edit"], edit("/w/.env"), "-----");
+    check(
+        &[],
+        &["Read(secrets/**)"],
+        &[],
+        read("/w/secrets/a"),
+        "--??+",
+    );
+    check(&[], &[], &["Edit(src/**)"], edit("/w/src/a"), "-++++");
+    check(&[], &[], &["Edit"], edit("/out/a"), "--?++");
+    check(
+        &["srv__tool"],
+        &[],
+        &[],
+        Action::new("srv__tool", Access::Other),
+        "-----",
+    );
+    check(
+        &[],
+        &[],
+        &["srv__tool"],
+        Action::new("srv__tool", Access::Other),
+        "-++++",
+    );
+    check(&["write_file"], &[], &[], edit("/w/a"), "--?++");
+}
+
+#[test]
+fn a_link_to_a_forbidden_file_is_forbidden_and_a_link_from_an_allowed_name_is_not_allowed() {
+    let access = |asked: &str, real: &str| {
+        let target = Target {
+            asked: asked.into(),
+            real: real.into(),
+            inside: true,
+        };
+        Action::new("edit_file", Access::Edit(vec![target]))
+    };
+    let none = grants(&[]);
+    let deny = rules(&["Edit(.env)"], &[], &[]);
+    assert_eq!(signs(&access("/w/x", "/w/.env"), &deny, &none), "-----");
+    assert_eq!(signs(&access("/w/.env", "/w/x"), &deny, &none), "-----");
+    let allow = rules(&[], &[], &["Edit(ok/**)"]);
+    assert_eq!(signs(&access("/w/ok/x", "/w/x"), &allow, &none), "--?++");
+}
+
+#[test]
+fn no_posture_does_more_than_a_higher_one() {
+    let rank = |sign: char| "-?+".find(sign);
+    let held = grants(&[
+        Grant::Edits,
+        Grant::Command(vec!["cargo".into(), "test".into()]),
+    ]);
+    for rules in [
+        Rules::default(),
+        rules(
+            &["Bash(git push:*)", "Read(.env)"],
+            &["Bash(cargo:*)"],
+            &["Bash"],
+        ),
+        rules(&["Edit"], &["Read", "srv__tool"], &["web_fetch"]),
+    ] {
+        for grants in [&grants(&[]), &held] {
+            for action in actions() {
+                let signs: Vec<_> = signs(&action, &rules, grants).chars().map(rank).collect();
+                assert!(signs.is_sorted(), "{action:?} {signs:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_runs_above_the_ceiling() {
+    let (rules, grants) = (Rules::default(), grants(&[]));
+    for ceiling in Posture::ALL {
+        for posture in Posture::ALL {
+            for action in actions() {
+                let gate = Gate {
+                    posture,
+                    ceiling: Ceiling::at(ceiling),
+                    accept_edits: false,
+                    planning: false,
+                    rules: &rules,
+                    grants: &grants,
+                };
+                let at = judge(&action, posture.min(ceiling), &rules, &grants);
+                assert_eq!(decide(&action, &gate), at);
+            }
+        }
+    }
+}
+
+#[test]
+fn planning_blocks_writes_and_commands_under_every_posture() {
+    let (rules, grants) = (rules(&[], &[], &["Edit", "Bash"]), grants(&[Grant::Edits]));
+    for posture in Posture::ALL {
+        let gate = Gate {
+            posture,
+            ceiling: Ceiling::TOP,
+            accept_edits: true,
+            planning: true,
+            rules: &rules,
+            grants: &grants,
+        };
+        for action in [
+            edit("/w/a"),
+            bash("ls"),
+            Action::new("srv__tool", Access::Other),
+        ] {
+            assert!(
+                matches!(decide(&action, &gate), Verdict::Deny { .. }),
+                "{action:?}"
+            );
+        }
+        assert!(matches!(
+            decide(&read("/w/a"), &gate),
+            Verdict::Allow { .. }
+        ));
+    }
+}
+
+#[test]
+fn accepted_edits_are_those_inside_the_roots_and_stay_while_the_posture_moves() {
+    let (rules, grants) = (Rules::default(), grants(&[]));
+    let allowed = |action: &Action, posture| {
+        let gate = Gate {
+            posture,
+            ceiling: Ceiling::at(Posture::Ask),
+            accept_edits: true,
+            planning: false,
+            rules: &rules,
+            grants: &grants,
+        };
+        matches!(decide(action, &gate), Verdict::Allow { .. })
+    };
+    assert!(allowed(&edit("/w/a"), Posture::Ask));
+    assert!(allowed(&edit("/w/a"), Posture::DontAsk));
+    assert!(!allowed(&edit("/w/a"), Posture::ReadOnly));
+    assert!(!allowed(&edit("/out/a"), Posture::Ask));
+    assert!(!allowed(&bash("ls"), Posture::Ask));
+}
+
+#[test]
+fn an_always_grants_what_its_label_says_and_nothing_beside_it() {
+    #[track_caller]
+    fn check(first: Action, label: Option<&str>, then: &[(Action, bool)]) {
+        let (rules, mut held) = (Rules::default(), grants(&[]));
+        let verdict = judge(&first, Posture::Ask, &rules, &held);
+        let Verdict::Ask { always } = verdict else {
+            panic!("{first:?}: {verdict:?}");
+        };
+        assert_eq!(always.as_ref().map(Grant::label).as_deref(), label);
+        if let Some(grant) = always {
+            assert!(held.add(grant));
+        }
+        for (action, allowed) in then {
+            let got = judge(action, Posture::Ask, &rules, &held);
+            assert_eq!(matches!(got, Verdict::Allow { .. }), *allowed, "{action:?}");
+        }
+    }
+    check(
+        edit("/w/a"),
+        Some("Allow edits in this session"),
+        &[
+            (edit("/w/b"), true),
+            (
+                Action::new("write_file", Access::Edit(vec![target("/w/c")])),
+                true,
+            ),
+            (edit("/out/b"), false),
+            (
+                Action::new(
+                    "move_file",
+                    Access::Edit(vec![target("/w/a"), target("/out/a")]),
+                ),
+                false,
+            ),
+            (bash("ls"), false),
+            (Action::new("srv__tool", Access::Other), false),
+        ],
+    );
+    check(
+        bash("cargo test --lib"),
+        Some("Allow `cargo test` in this session"),
+        &[
+            (bash("cargo test"), true),
+            (bash("cargo test -- --nocapture"), true),
+            (bash("cargo 'test'"), true),
+            (bash("cargo testing"), false),
+            (bash("cargo build"), false),
+            (bash("cargo +x test"), false),
+            (bash("cargo test; rm x"), false),
+            (bash("cargo test && rm x"), false),
+            (bash("cargo test | sh"), false),
+            (bash("cargo test\nrm x"), false),
+            (bash("cargo test $(rm x)"), false),
+            (bash("cargo test `rm x`"), false),
+            (bash("cargo test > /etc/x"), false),
+            (bash("X=1 cargo test"), false),
+            (bash("env cargo test"), false),
+            (edit("/w/a"), false),
+        ],
+    );
+    check(
+        bash("rm -rf x"),
+        Some("Allow exactly `rm -rf x` in this session"),
+        &[
+            (bash("rm -rf x"), true),
+            (bash("rm -rf x y"), false),
+            (bash("rm -rf /"), false),
+        ],
+    );
+    check(
+        bash("a\nb"),
+        Some("Allow exactly this command in this session"),
+        &[(bash("a\nb"), true), (bash("a"), false)],
+    );
+    check(
+        Action::new("srv__tool", Access::Other),
+        Some("Allow `srv__tool` in this session"),
+        &[
+            (Action::new("srv__tool", Access::Other), true),
+            (Action::new("srv__tool2", Access::Other), false),
+        ],
+    );
+    check(
+        Action::new("web_fetch", Access::Network("h".into())),
+        None,
+        &[],
+    );
+    check(
+        Action::new("add_root", Access::Other).protected(),
+        None,
+        &[],
+    );
+}
+
+#[test]
+fn a_command_outside_the_roots_is_covered_by_no_grant_and_no_rule() {
+    let outside = |command: &str| {
+        let command = command.into();
+        Action::new(
+            "bash",
+            Access::Execute {
+                command,
+                inside: false,
+            },
+        )
+    };
+    let held = grants(&[Grant::Command(vec!["cargo".into(), "test".into()])]);
+    let rules = rules(&[], &[], &["Bash(make:*)"]);
+    for command in ["cargo test", "make"] {
+        assert_eq!(
+            judge(&outside(command), Posture::Ask, &rules, &held),
+            Verdict::Ask { always: None }
+        );
+    }
+}
+
+#[test]
+fn grants_are_bounded_listed_and_revoked() {
+    let mut grants = Grants::new(1);
+    assert!(grants.add(Grant::Edits));
+    assert!(grants.add(Grant::Edits));
+    assert!(!grants.add(Grant::Tool("x".into())));
+    assert_eq!(
+        grants.list().map(ToString::to_string).collect::<Vec<_>>(),
+        ["edits"]
+    );
+    assert!(grants.revoke(&Grant::Edits));
+    assert!(!grants.revoke(&Grant::Edits));
+    assert!(grants.covering(&edit("/w/a")).is_none());
+}
+
+#[test]
+fn a_rule_that_is_not_understood_is_a_clear_error() {
+    #[track_caller]
+    fn check(rule: &str, message: &str) {
+        let permissions = Permissions {
+            deny: vec![rule.into()],
+            ..Permissions::default()
+        };
+        let error: RuleError = Rules::parse(&permissions, None).expect_err(rule);
+        assert_eq!(error.to_string(), message);
+    }
+    check(
+        "",
+        "permissions.deny: ``: a rule is `Tool` or `Tool(pattern)`",
+    );
+    check(
+        "Bash(x",
+        "permissions.deny: `Bash(x`: the closing parenthesis is missing",
+    );
+    check(
+        "a b",
+        "permissions.deny: `a b`: a rule is `Tool` or `Tool(pattern)`",
+    );
+    check(
+        "Bash(a && b)",
+        "permissions.deny: `Bash(a && b)`: the pattern is the words of one simple command, with \
+         `:*` behind them if more may follow",
+    );
+    check(
+        "grep(x)",
+        "permissions.deny: `grep(x)`: `grep` takes no pattern; Read, Edit and Bash do",
+    );
+    check("Read()", "permissions.deny: `Read()`: the pattern is empty");
+}
