@@ -1,1 +1,7 @@
-//! Conformance of reasonix: harness, reference models, generators.
+//! Conformance of reasonix: a client, a world and a clock that are data, laws that every exchange
+//! keeps, scripted providers, and real programs on pipes. Knows nothing of the inside of the agent.
+
+pub mod json;
+pub mod laws;
+pub mod sim;
+pub mod world;

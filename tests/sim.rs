@@ -1,0 +1,436 @@
+//! A whole agent on a virtual clock: a client that answers by rule, a simulated world, and the log
+//! of every input and effect. Nothing here waits; every drive is bounded.
+
+use std::time::Duration;
+
+use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Report, WallClock};
+use reasonix_core::call::News;
+use reasonix_core::ids::CallId;
+use reasonix_core::settings::Host;
+use reasonix_core::time::{Deadline, Instant};
+use reasonix_core::{Machine, Next, Source};
+
+use crate::json::{self, Value};
+use crate::laws::Laws;
+use crate::world::World;
+
+/// How a client answers a permission request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Card {
+    /// The option of this kind: `allow_once`, `allow_always`, `reject_once`.
+    Choose(&'static str),
+    /// An `outcome` of this shape, whatever was offered.
+    Raw(String),
+    /// A JSON-RPC error.
+    Error,
+    /// No answer at all.
+    Silence,
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// What the machine was told, and when.
+    In(Instant, Told),
+    /// What it wanted, as text.
+    Out(String),
+}
+
+/// An input that owns its bytes, so that a run can be given again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Bytes of the client.
+    Received(Vec<u8>),
+    /// Unsent output.
+    Unsent(usize),
+    /// The client finished.
+    PeerFinished,
+    /// The client is gone.
+    PeerGone,
+    /// News of a call.
+    Call(CallId, crate::world::Say),
+    /// Wall-clock time.
+    Wall(WallClock),
+    /// Time passed.
+    Timeout,
+}
+
+/// An agent, its client, its world and their clock.
+pub struct Sim {
+    agent: Agent,
+    /// The world it acts on.
+    pub world: World,
+    /// The time now.
+    pub now: Instant,
+    /// Every frame it sent, as JSON.
+    pub frames: Vec<Value>,
+    /// The same, as they went over the wire.
+    pub bytes: Vec<u8>,
+    /// Everything told and wanted, in order.
+    pub log: Vec<Entry>,
+    /// What was reported.
+    pub reports: Vec<Report>,
+    /// Why it closed, once it did.
+    pub closed: Option<CloseReason>,
+    /// The laws of the exchange.
+    pub laws: Laws,
+    /// How the client answers permission requests; the last one counts for all that follow.
+    pub cards: Vec<Card>,
+    /// The editor's buffers: answers to `fs/read_text_file`.
+    pub buffers: std::collections::BTreeMap<String, String>,
+    /// Whether the client takes bytes; if not, everything stays unsent.
+    pub reads: bool,
+    unsent: usize,
+    reported: usize,
+    outbox: Vec<u8>,
+    deadline: Option<Deadline>,
+    line: Vec<u8>,
+}
+
+/// Steps one drive may take. A drive that needs more does not end.
+const MOST_STEPS: usize = 2_000_000;
+
+impl Sim {
+    /// A new agent in this world. The clock stands at zero.
+    pub fn new(config: Config, world: World) -> Self {
+        let mut sim = Self {
+            agent: Agent::new(config),
+            world,
+            now: Instant::ZERO,
+            frames: Vec::new(),
+            bytes: Vec::new(),
+            log: Vec::new(),
+            reports: Vec::new(),
+            closed: None,
+            laws: Laws::default(),
+            cards: vec![Card::Choose("allow_once")],
+            buffers: Default::default(),
+            reads: true,
+            unsent: 0,
+            reported: 0,
+            outbox: Vec::new(),
+            deadline: None,
+            line: Vec::new(),
+        };
+        sim.tell(Told::Wall(WallClock {
+            unix_ms: 1_700_000_000_000,
+        }));
+        sim
+    }
+
+    /// The client sends a message; it is read when there is room.
+    pub fn send(&mut self, message: &Value) {
+        self.send_bytes(&json::line(message));
+    }
+
+    /// The client sends bytes, whole lines or not.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.line.push(*byte);
+            if *byte == b'\n' {
+                self.laws.sent(&std::mem::take(&mut self.line));
+            }
+        }
+        self.outbox.extend_from_slice(bytes);
+    }
+
+    /// Gives the machine one input and drains it.
+    pub fn tell(&mut self, told: Told) {
+        match &told {
+            Told::Received(bytes) => {
+                self.agent.handle_input(self.now, Input::Received(bytes));
+            }
+            Told::Unsent(bytes) => self.agent.handle_input(self.now, Input::Unsent(*bytes)),
+            Told::PeerFinished => self.agent.handle_input(self.now, Input::PeerFinished),
+            Told::PeerGone => self.agent.handle_input(self.now, Input::PeerGone),
+            Told::Call(id, say) => {
+                let (id, news): (CallId, News<'_>) = (*id, say.news());
+                self.agent.handle_input(self.now, Input::Call { id, news });
+            }
+            Told::Wall(wall) => self.agent.handle_input(self.now, Input::Wall(*wall)),
+            Told::Timeout => self.agent.handle_timeout(self.now),
+        }
+        self.log.push(Entry::In(self.now, told));
+        self.drain();
+    }
+
+    /// Runs until nothing more will happen within `time`, and lets that time pass.
+    pub fn run_for(&mut self, time: Duration) {
+        let end = self.now.plus(time);
+        while self.step(end) {}
+        self.now = self.now.max(end);
+    }
+
+    /// Runs until `done`, or panics after a minute of virtual time.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, mut done: impl FnMut(&Self) -> bool) {
+        let end = self.now.plus(Duration::from_secs(60));
+        while !done(self) {
+            assert!(
+                self.step(end),
+                "never came: {what}\n{:#?}\n{:#?}",
+                self.frames.iter().rev().take(5).collect::<Vec<_>>(),
+                self.reports
+            );
+        }
+    }
+
+    /// Runs until the request `id` is answered, and gives the answer.
+    #[track_caller]
+    pub fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
+        self.until(&format!("the answer to {id}"), |sim| {
+            json::answer_to(&sim.frames, id.clone()).is_some()
+        });
+        json::answer_to(&self.frames, id)
+            .expect("just seen")
+            .clone()
+    }
+
+    /// Sends a request and runs until it is answered.
+    #[track_caller]
+    pub fn ask(&mut self, message: &Value) -> Value {
+        self.send(message);
+        self.answer(message["id"].clone())
+    }
+
+    /// Shakes hands with these capabilities and opens a session in `cwd`; gives its id.
+    #[track_caller]
+    pub fn open(&mut self, capabilities: Value, cwd: &str) -> String {
+        self.ask(&json::initialize_with(9001, capabilities));
+        self.open_another(9002, cwd)
+    }
+
+    /// Opens one more session.
+    #[track_caller]
+    pub fn open_another(&mut self, id: u64, cwd: &str) -> String {
+        let answer = self.ask(&json::new_session(id, cwd));
+        let session = answer["result"]["sessionId"].as_str();
+        session
+            .unwrap_or_else(|| panic!("no session: {answer}"))
+            .into()
+    }
+
+    /// The client ends its input; runs until the agent has closed.
+    #[track_caller]
+    pub fn finish(&mut self) -> CloseReason {
+        self.run_for(Duration::ZERO);
+        self.tell(Told::PeerFinished);
+        self.until("the end", |sim| sim.closed.is_some());
+        self.closed.expect("just seen")
+    }
+
+    /// How many bytes the machine takes from the client now.
+    pub fn room(&self) -> usize {
+        self.agent.room(Source::Peer)
+    }
+
+    /// The deadline the last drain ended with.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadline
+    }
+
+    /// Only what the machine wanted.
+    pub fn effects(&self) -> Vec<&str> {
+        let outs = self.log.iter().filter_map(|entry| match entry {
+            Entry::Out(effect) => Some(effect.as_str()),
+            Entry::In(..) => None,
+        });
+        outs.collect()
+    }
+
+    /// The next thing that happens not later than `end`: bytes of the client first, then news, then
+    /// the deadline. False if there is none.
+    fn step(&mut self, end: Instant) -> bool {
+        assert!(self.log.len() < MOST_STEPS, "a drive that does not end");
+        let room = self.room();
+        if !self.outbox.is_empty() && room > 0 && self.closed.is_none() {
+            let rest = self.outbox.split_off(room.min(self.outbox.len()));
+            let bytes = std::mem::replace(&mut self.outbox, rest);
+            self.tell(Told::Received(bytes));
+            return true;
+        }
+        let news = self.world.next_due(|id| self.agent.room(Source::Call(id)));
+        let wake = self.deadline.map(|deadline| deadline.at);
+        match (news, wake) {
+            (Some((due, id)), wake) if wake.is_none_or(|at| due <= at) && due <= end => {
+                self.now = self.now.max(due);
+                let room = self.agent.room(Source::Call(id));
+                if let Some(said) = self.world.take(self.now, id, room) {
+                    self.tell(Told::Call(id, said));
+                }
+                true
+            }
+            (_, Some(at)) if at <= end => {
+                self.now = self.now.max(at);
+                let before = self.deadline;
+                self.tell(Told::Timeout);
+                assert!(
+                    self.deadline != before || at > self.now,
+                    "a served deadline stays: {before:?}"
+                );
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn drain(&mut self) {
+        let mut left = MOST_STEPS;
+        loop {
+            left -= 1;
+            assert!(left > 0, "a drain that does not end");
+            let effect = match self.agent.poll_effect() {
+                Next::Do(effect) => effect,
+                Next::Wait(deadline) => {
+                    self.deadline = deadline;
+                    break;
+                }
+            };
+            assert!(
+                self.closed.is_none(),
+                "an effect after the close: {effect:?}"
+            );
+            self.log.push(Entry::Out(show(&effect)));
+            match effect {
+                Effect::Transmit(bytes) => {
+                    self.laws.heard(bytes);
+                    self.bytes.extend_from_slice(bytes);
+                    self.unsent += bytes.len();
+                    let frame: Value = serde_json::from_slice(bytes).expect("a frame is JSON");
+                    if let Some(reply) = self.reply(&frame) {
+                        self.send(&reply);
+                    }
+                    self.frames.push(frame);
+                }
+                Effect::Start { id, call } => self.world.start(self.now, id, &call),
+                Effect::Feed { id, bytes } => self.world.feed(self.now, id, bytes.len()),
+                Effect::FeedEnd { .. } => {}
+                Effect::Abort { id } => self.world.abort(self.now, id),
+                Effect::Report(report) => self.reports.push(report),
+                Effect::Close(reason) => {
+                    self.closed = Some(reason);
+                    self.laws.closed();
+                }
+            }
+        }
+        if self.reads {
+            self.unsent = 0;
+        }
+        // As a driver does: what the last drain added is reported, and the machine drained again.
+        if self.unsent != self.reported && self.closed.is_none() {
+            self.reported = self.unsent;
+            self.tell(Told::Unsent(self.unsent));
+        }
+    }
+
+    /// The client starts to read again, all that was sent.
+    pub fn read_again(&mut self) {
+        self.reads = true;
+        self.unsent = 0;
+        self.reported = 0;
+        self.tell(Told::Unsent(0));
+    }
+
+    /// What the client says to a request of the agent.
+    fn reply(&mut self, frame: &Value) -> Option<Value> {
+        let (id, method) = (frame.get("id")?, frame.get("method")?.as_str()?);
+        let params = &frame["params"];
+        Some(match method {
+            "session/request_permission" => {
+                let card = match self.cards.len() {
+                    0 => Card::Silence,
+                    1 => self.cards[0].clone(),
+                    _ => self.cards.remove(0),
+                };
+                return reply_to_card(id, params, &card);
+            }
+            "fs/read_text_file" => {
+                match self
+                    .buffers
+                    .get(params["path"].as_str().unwrap_or_default())
+                {
+                    Some(text) => json::result(id, json::json!({"content": text})),
+                    None => json::error(id, -32002, "not open"),
+                }
+            }
+            "fs/write_text_file" => {
+                let path = params["path"].as_str().unwrap_or_default().to_string();
+                let text = params["content"].as_str().unwrap_or_default().to_string();
+                self.buffers.insert(path, text);
+                json::result(id, json::json!({}))
+            }
+            _ => json::error(id, -32601, "not here"),
+        })
+    }
+}
+
+/// What a client says to a permission request.
+pub fn reply_to_card(id: &Value, params: &Value, card: &Card) -> Option<Value> {
+    match card {
+        Card::Choose(kind) => {
+            let options = params["options"].as_array()?;
+            let option = options.iter().find(|option| option["kind"] == *kind)?;
+            let outcome = json::json!({"outcome": "selected", "optionId": option["optionId"]});
+            Some(json::result(id, json::json!({"outcome": outcome})))
+        }
+        Card::Raw(text) => {
+            let result: Value = serde_json::from_str(text).expect("a card's answer is JSON");
+            Some(json::result(id, result))
+        }
+        Card::Error => Some(json::error(id, -32603, "the editor failed")),
+        Card::Silence => None,
+    }
+}
+
+/// The effect as text in which a frame can be read.
+fn show(effect: &Effect<'_>) -> String {
+    match effect {
+        Effect::Transmit(bytes) => {
+            format!("Transmit {}", String::from_utf8_lossy(bytes).trim_end())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// The same inputs at the same times to a new agent: what it wants now.
+pub fn replay(config: Config, log: &[Entry]) -> Vec<String> {
+    let mut agent = Agent::new(config);
+    let mut wanted = Vec::new();
+    for entry in log {
+        let Entry::In(now, told) = entry else {
+            continue;
+        };
+        match told {
+            Told::Received(bytes) => agent.handle_input(*now, Input::Received(bytes)),
+            Told::Unsent(bytes) => agent.handle_input(*now, Input::Unsent(*bytes)),
+            Told::PeerFinished => agent.handle_input(*now, Input::PeerFinished),
+            Told::PeerGone => agent.handle_input(*now, Input::PeerGone),
+            Told::Call(id, say) => agent.handle_input(
+                *now,
+                Input::Call {
+                    id: *id,
+                    news: say.news(),
+                },
+            ),
+            Told::Wall(wall) => agent.handle_input(*now, Input::Wall(*wall)),
+            Told::Timeout => agent.handle_timeout(*now),
+        }
+        while let Next::Do(effect) = agent.poll_effect() {
+            wanted.push(show(&effect));
+        }
+    }
+    wanted
+}
+
+/// A configuration with nothing ambient in it.
+pub fn config() -> Config {
+    let host = Host {
+        os: "linux".into(),
+        shell: "bash".into(),
+        user_home: Some("/home/user".into()),
+        home: Some("/home/user/.reasonix".into()),
+        tmp: "/tmp".into(),
+    };
+    Config::new([7; 32], host)
+}
