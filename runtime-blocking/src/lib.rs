@@ -1,1 +1,4 @@
 //! Runs a reasonix agent on plain threads.
+
+pub mod config;
+pub mod ops;

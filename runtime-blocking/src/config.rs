@@ -1,0 +1,224 @@
+//! Configuration from the disk: `config.toml` and `.env` of the agent's home, as [`Settings`].
+//! What they mean is decided in the machine; here is only what they say, and clear words for what
+//! is wrong with them.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use reasonix_core::secret::Secret;
+use reasonix_core::settings::{Host, Settings};
+
+/// Variables that hold keys of well-known providers: never handed to commands, and named in
+/// [`Settings::unused_keys`] if they stand in the environment.
+pub const KEY_NAMES: [&str; 14] = [
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "CEREBRAS_API_KEY",
+    "DASHSCOPE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "TOGETHER_API_KEY",
+    "XAI_API_KEY",
+];
+
+/// The agent's own directory: `REASONIX_HOME`, else `.reasonix` in the person's home directory;
+/// none if there is neither.
+pub fn home() -> Option<PathBuf> {
+    match env::var_os("REASONIX_HOME").filter(|value| !value.is_empty()) {
+        Some(home) => std::path::absolute(home).ok(),
+        None => env::home_dir()
+            .filter(|home| home.is_absolute())
+            .map(|home| home.join(".reasonix")),
+    }
+}
+
+/// The system we run on.
+pub fn host() -> Host {
+    let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    Host {
+        os: env::consts::OS.into(),
+        shell: shell().into(),
+        user_home: env::home_dir().and_then(text),
+        home: home().and_then(text),
+        tmp: env::temp_dir().to_string_lossy().into_owned(),
+    }
+}
+
+/// Random bytes for [`Config::seed`](reasonix_core::agent::Config).
+///
+/// # Errors
+///
+/// If the system has no source of randomness.
+pub fn seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(io::Error::other)?;
+    Ok(seed)
+}
+
+/// What `config.toml` and `.env` in `home` say. Missing files are empty ones; what is wrong with
+/// them is told in [`Settings::fault`].
+pub fn settings(home: Option<&Path>) -> Settings {
+    let mut settings = Settings::default();
+    let Some(home) = home else { return settings };
+    let path = home.join("config.toml");
+    match fs::read_to_string(&path) {
+        Ok(text) => match file::parse(&text, &path) {
+            Ok(read) => settings = read,
+            Err(fault) => settings.fault = Some(fault),
+        },
+        Err(error) if absent(&error) => {}
+        Err(error) => settings.fault = Some(format!("{}: {error}", path.display())),
+    }
+    let keys = keys(&home.join(".env")).unwrap_or_else(|fault| {
+        settings.fault.get_or_insert(fault);
+        BTreeMap::new()
+    });
+    for provider in &mut settings.providers {
+        if let Some(name) = &provider.api_key_env
+            && let Some(value) = keys.get(name)
+        {
+            provider.api_key = Some(Secret::new(name.clone(), value.clone()));
+        }
+    }
+    settings.unused_keys = key_names(&settings)
+        .into_iter()
+        .filter(|name| !keys.contains_key(name))
+        .filter(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .collect();
+    settings
+}
+
+/// The names of variables that hold keys: those of the configured providers and of well-known
+/// ones, sorted.
+pub fn key_names(settings: &Settings) -> Vec<String> {
+    let known = KEY_NAMES.iter().map(|name| (*name).to_owned());
+    let configured = settings
+        .providers
+        .iter()
+        .filter_map(|p| p.api_key_env.clone());
+    let mut names: Vec<String> = known.chain(configured).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The keys in `.env`. No message holds a value, not even a part of a line.
+fn keys(path: &Path) -> Result<BTreeMap<String, String>, String> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Err(error) if absent(&error) => return Ok(BTreeMap::new()),
+        Err(error) => return Err(format!("{shown}: {error}")),
+        Ok(data) if open_to_others(&data) => {
+            return Err(format!(
+                "{shown} can be read by others, so its keys are not used; run: chmod 600 {shown}"
+            ));
+        }
+        Ok(_) => {}
+    }
+    let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    let mut keys = BTreeMap::new();
+    for entry in dotenvy::from_read_iter(text.as_bytes()) {
+        match entry {
+            Ok((name, value)) if value.is_empty() => drop(name), // as if it were not there
+            Ok((name, value)) => drop(keys.insert(name, value)),
+            Err(dotenvy::Error::LineParse(line, _)) => {
+                let at = text.lines().position(|it| it.contains(line.trim()));
+                let at = at.map_or(1, |at| at + 1);
+                return Err(format!("{shown}, line {at}: not of the form NAME=value"));
+            }
+            Err(_) => return Err(format!("{shown} cannot be read")),
+        }
+    }
+    Ok(keys)
+}
+
+fn absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+#[cfg(unix)]
+fn open_to_others(data: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(data) & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_data: &fs::Metadata) -> bool {
+    false
+}
+
+fn shell() -> &'static str {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let has_bash = env::split_paths(&path).any(|dir| dir.join("bash").is_file());
+    if has_bash { "bash" } else { "sh" }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::ops::testing::dir;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn write(home: &str, name: &str, mode: u32, text: &str) {
+        let path = format!("{home}/{name}");
+        fs::write(&path, text).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+
+    const CONFIG: &str = "[providers.p]\nbase_url = 'https://p.test'\napi_key_env = 'P_KEY'\n";
+
+    #[test]
+    fn keys_come_from_a_private_env_file_only() {
+        let (_keep, home) = dir();
+        let read = || settings(Some(Path::new(&home)));
+        assert_eq!(read().fault, None, "no files are no fault");
+        write(&home, "config.toml", 0o644, CONFIG);
+        assert_eq!(read().providers[0].api_key, None);
+        write(&home, ".env", 0o600, "# mine\nP_KEY=\"sk-1 2\"\nEMPTY=\n");
+        let key = read().providers[0].api_key.clone();
+        assert_eq!(key.expect("it is there").reveal(), "sk-1 2");
+        write(&home, ".env", 0o640, "P_KEY=sk-12\n");
+        let open = read();
+        assert_eq!(open.providers[0].api_key, None);
+        let fault = open.fault.expect("others can read it");
+        assert!(fault.contains("chmod 600"), "{fault}");
+    }
+
+    #[test]
+    fn a_broken_env_file_is_told_without_its_content() {
+        let (_keep, home) = dir();
+        write(&home, "config.toml", 0o644, CONFIG);
+        write(&home, ".env", 0o600, "A=b\nsk-secret-value here\n");
+        let fault = settings(Some(Path::new(&home)))
+            .fault
+            .expect("it is broken");
+        assert!(
+            fault.ends_with(".env, line 2: not of the form NAME=value"),
+            "{fault}"
+        );
+        assert!(!fault.contains("secret"));
+    }
+
+    #[test]
+    fn names_of_keys_are_known_without_configuration() {
+        let (_keep, home) = dir();
+        write(&home, "config.toml", 0o644, CONFIG);
+        let names = key_names(&settings(Some(Path::new(&home))));
+        assert!(names.contains(&"P_KEY".to_owned()));
+        assert!(names.contains(&"OPENAI_API_KEY".to_owned()));
+        assert!(names.is_sorted());
+    }
+}

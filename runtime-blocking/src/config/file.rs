@@ -1,0 +1,323 @@
+//! The text of `config.toml`: its shape, and what is checked beyond it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use reasonix_core::settings::{Model, PauseUnverified, Permissions, Price, Provider, Settings};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    default_model: Option<Spanned<String>>,
+    #[serde(default)]
+    providers: BTreeMap<String, RawProvider>,
+    #[serde(default)]
+    permissions: RawPermissions,
+    #[serde(default)]
+    pause_unverified: RawPause,
+    mcp: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawProvider {
+    base_url: Spanned<String>,
+    api_key_env: Option<Spanned<String>>,
+    #[serde(default = "ten")]
+    max_retries: u32,
+    #[serde(default = "five_minutes")]
+    idle_timeout_seconds: Spanned<u64>,
+    #[serde(default)]
+    models: Vec<RawModel>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawModel {
+    id: Spanned<String>,
+    alias: Option<Spanned<String>>,
+    context_window: Option<u64>,
+    max_output: Option<u64>,
+    #[serde(default)]
+    efforts: Vec<String>,
+    images: Option<bool>,
+    #[serde(default)]
+    reasoning_content: RawReasoning,
+    price: Option<RawPrice>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrice {
+    currency: String,
+    input: Spanned<String>,
+    cached_input: Option<Spanned<String>>,
+    output: Spanned<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawPermissions {
+    allow: Vec<String>,
+    ask: Vec<String>,
+    deny: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawPause {
+    #[default]
+    Delivery,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum RawReasoning {
+    Echo,
+    #[default]
+    Omit,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn five_minutes() -> Spanned<u64> {
+    Spanned::new(0..0, 300)
+}
+
+/// What the text says, or one message with file, line and key.
+pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
+    let at = |span: Range<usize>, why: &str| place(text, path, span, why);
+    let file: File =
+        toml::from_str(text).map_err(|error| at(error.span().unwrap_or(0..0), error.message()))?;
+    let mut settings = Settings {
+        permissions: Permissions {
+            allow: file.permissions.allow,
+            ask: file.permissions.ask,
+            deny: file.permissions.deny,
+        },
+        pause_unverified: match file.pause_unverified {
+            RawPause::Delivery => PauseUnverified::Delivery,
+            RawPause::Always => PauseUnverified::Always,
+            RawPause::Never => PauseUnverified::Never,
+        },
+        ..Settings::default()
+    };
+    if file.mcp.is_some() {
+        log::warn!("{}: [mcp] is not used by this version", path.display());
+    }
+    for (name, raw) in file.providers {
+        let url = raw.base_url.get_ref().trim_end_matches('/').to_owned();
+        if !(url.starts_with("https://") || url.starts_with("http://")) {
+            return Err(at(
+                raw.base_url.span(),
+                "must begin with https:// or http://",
+            ));
+        }
+        if name.is_empty() || name.contains('/') {
+            let why = format!("the provider's name \"{name}\" must not be empty or hold a slash");
+            return Err(at(raw.base_url.span(), &why));
+        }
+        if let Some(key) = &raw.api_key_env
+            && !is_variable(key.get_ref())
+        {
+            let why = "must be the name of a variable in .env, not the key itself";
+            return Err(at(key.span(), why));
+        }
+        if *raw.idle_timeout_seconds.get_ref() == 0 {
+            return Err(at(raw.idle_timeout_seconds.span(), "must be 1 or more"));
+        }
+        let mut models: Vec<Model> = Vec::new();
+        for raw in raw.models {
+            if raw.id.get_ref().is_empty() {
+                return Err(at(raw.id.span(), "must not be empty"));
+            }
+            if models.iter().any(|known| known.id == *raw.id.get_ref()) {
+                return Err(at(
+                    raw.id.span(),
+                    "this provider has a model of this id already",
+                ));
+            }
+            if let Some(price) = &raw.price {
+                let numbers = [
+                    Some(&price.input),
+                    price.cached_input.as_ref(),
+                    Some(&price.output),
+                ];
+                for number in numbers.into_iter().flatten() {
+                    if !is_decimal(number.get_ref()) {
+                        return Err(at(number.span(), "must be a decimal such as \"0.27\""));
+                    }
+                }
+            }
+            models.push(Model {
+                id: raw.id.into_inner(),
+                alias: raw.alias.map(Spanned::into_inner),
+                context_window: raw.context_window,
+                max_output: raw.max_output,
+                efforts: raw.efforts,
+                images: raw.images,
+                echo_reasoning: raw.reasoning_content == RawReasoning::Echo,
+                price: raw.price.map(|price| Price {
+                    currency: price.currency,
+                    input: price.input.into_inner(),
+                    cached_input: price.cached_input.map(Spanned::into_inner),
+                    output: price.output.into_inner(),
+                }),
+            });
+        }
+        settings.providers.push(Provider {
+            name,
+            base_url: url,
+            api_key_env: raw.api_key_env.map(Spanned::into_inner),
+            api_key: None,
+            max_retries: raw.max_retries,
+            idle_timeout: Duration::from_secs(raw.idle_timeout_seconds.into_inner()),
+            models,
+        });
+    }
+    settings.default_model = file.default_model.map(Spanned::into_inner);
+    Ok(settings)
+}
+
+/// The message for what is wrong at `span`. No value is shown: it may be a key in the wrong place.
+fn place(text: &str, path: &Path, span: Range<usize>, why: &str) -> String {
+    let before = &text[..text.floor_char_boundary(span.start)];
+    let number = before.matches('\n').count() + 1;
+    let line = text.lines().nth(number - 1).unwrap_or_default();
+    // In an inline table the key is the last one before the fault.
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let upto = text.get(start..span.start).unwrap_or_default();
+    let before_value = upto.trim_end().strip_suffix('=').unwrap_or("");
+    let key = match before_value.rsplit([',', '{', '[']).next().map(str::trim) {
+        Some(key) if !key.is_empty() => key,
+        _ => line.split('=').next().unwrap_or_default().trim(),
+    };
+    let key = if key.is_empty() || key.len() > 64 {
+        String::new()
+    } else {
+        format!(", {key}")
+    };
+    let mut why = why.lines().next().unwrap_or(why).to_owned();
+    if let Some(rest) = why.strip_prefix("invalid type: string ")
+        && let Some(at) = rest.rfind(", expected")
+    {
+        why = format!("invalid type: a string{}", &rest[at..]);
+    }
+    format!("{}, line {number}{key}: {why}", path.display())
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn is_decimal(number: &str) -> bool {
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits(whole) && digits(part) && number.len() <= 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_documented_is_understood() {
+        let text = r#"
+            default_model = "deepseek/deepseek-chat"
+            pause_unverified = "always"
+            [providers.deepseek]
+            base_url = "https://api.deepseek.com/"
+            api_key_env = "DEEPSEEK_API_KEY"
+            [[providers.deepseek.models]]
+            id = "deepseek-chat"
+            alias = "deepseek-pro"
+            context_window = 128000
+            efforts = ["low", "high", "max"]
+            images = false
+            reasoning_content = "echo"
+            price = { currency = "USD", input = "0.27", cached_input = "0.07", output = "1.10" }
+            [providers.local]
+            base_url = "http://127.0.0.1:8080/v1"
+            max_retries = 0
+            idle_timeout_seconds = 7
+            models = [ { id = "tiny", context_window = 8192 } ]
+            [permissions]
+            allow = ["Read", "Bash(cargo test:*)"]
+            deny = ["Bash(git push:*)"]
+            [mcp.servers.docs]
+            command = "docs-mcp"
+        "#;
+        let settings = parse(text, Path::new("c")).expect("it is the documented example");
+        let [deepseek, local] = &settings.providers[..] else {
+            panic!("two providers");
+        };
+        assert_eq!(
+            settings.default_model.as_deref(),
+            Some("deepseek/deepseek-chat")
+        );
+        assert_eq!(settings.pause_unverified, PauseUnverified::Always);
+        assert_eq!(settings.permissions.allow.len(), 2);
+        assert_eq!(deepseek.base_url, "https://api.deepseek.com");
+        assert_eq!(
+            (deepseek.max_retries, deepseek.idle_timeout.as_secs()),
+            (10, 300)
+        );
+        assert!(deepseek.models[0].echo_reasoning);
+        let price = deepseek.models[0].price.as_ref().expect("it has one");
+        assert_eq!(price.cached_input.as_deref(), Some("0.07"));
+        assert_eq!((local.max_retries, local.idle_timeout.as_secs()), (0, 7));
+        assert!(local.usable() && !deepseek.usable());
+        assert_eq!(local.models[0].context_window, Some(8192));
+    }
+
+    #[test]
+    fn a_fault_names_file_line_and_key() {
+        let check = |text: &str, want: &str| {
+            let fault = parse(text, Path::new("config.toml")).expect_err("it is faulty");
+            assert_eq!(fault, want);
+        };
+        check(
+            "\ndefault_modell = 'x'",
+            "config.toml, line 2, default_modell: unknown field `default_modell`, expected one of \
+             `default_model`, `providers`, `permissions`, `pause_unverified`, `mcp`",
+        );
+        check(
+            "[providers.p]\nbase_url = 7",
+            "config.toml, line 2, base_url: invalid type: integer `7`, expected a string",
+        );
+        check(
+            "[providers.p]\nbase_url = 'p.test'",
+            "config.toml, line 2, base_url: must begin with https:// or http://",
+        );
+        check(
+            "[providers.p]\nbase_url = 'http://p'\napi_key_env = 'sk-0123'",
+            "config.toml, line 3, api_key_env: must be the name of a variable in .env, not the \
+             key itself",
+        );
+        check(
+            "[providers.p]\nbase_url = 'http://p'\nmodels = [ { id = 'a' }, { id = 'a' } ]",
+            "config.toml, line 3, id: this provider has a model of this id already",
+        );
+        check(
+            "[providers.p]\nbase_url = 'http://p'\nmax_retries = 'sk-0123'",
+            "config.toml, line 3, max_retries: invalid type: a string, expected u32",
+        );
+        check(
+            "[providers.p]\n\n",
+            "config.toml, line 1, [providers.p]: missing field `base_url`",
+        );
+    }
+}

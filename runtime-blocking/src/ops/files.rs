@@ -1,0 +1,363 @@
+//! Files read, written, removed and moved. What may be touched is decided in the machine; here it
+//! is kept beneath its root and done as a whole or not at all.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write as _};
+
+use reasonix_core::call::{Contents, Expect, Write};
+use reasonix_core::error::{IoFault, IoKind};
+use sha2::{Digest, Sha256};
+
+use super::place::Place;
+use super::{fault, resolve};
+
+/// A whole file.
+///
+/// # Errors
+///
+/// `NotFound`, `Denied`, `Escapes`; `WrongKind` if it is no regular file (it is not opened then, so
+/// a pipe cannot make this wait); `TooLarge` over `max` bytes.
+pub fn read(path: &str, beneath: Option<&str>, max: u64) -> Result<Contents, IoFault> {
+    let place = Place::of(resolve::real(path)?, beneath, false)?;
+    let tell = |e: io::Error| fault("read", path, &e);
+    regular(path, &place.metadata().map_err(tell)?)?;
+    let file = place.open(false).map_err(tell)?;
+    // Once more: it may have been swapped in between.
+    regular(path, &file.metadata().map_err(tell)?)?;
+    let bytes = contents(file, max).map_err(tell)?.ok_or_else(|| {
+        IoFault::new(
+            IoKind::TooLarge,
+            format!("{path} has more than {max} bytes"),
+        )
+    })?;
+    Ok(Contents { bytes })
+}
+
+/// A whole file replaced or made.
+///
+/// # Errors
+///
+/// `Changed` or `Exists` if what is there is not what was expected, `WrongKind` if it is no regular
+/// file, `Full`, `Denied`, `Escapes`, `NotFound` without its parent. Nothing is written then (to a
+/// file with several names: perhaps a part, if the disk fails in between).
+pub fn write(write: &Write) -> Result<(), IoFault> {
+    let path = write.path.as_str();
+    let tell = |e: io::Error| fault("write", path, &e);
+    let parents = write.parents && !matches!(write.expect, Expect::Digest(_));
+    let beneath = write.beneath.as_deref();
+    let place = match Place::of(resolve::real(path)?, beneath, parents) {
+        Err(fault) if fault.kind == IoKind::NotFound && !parents && write.parents => {
+            return Err(changed(path));
+        }
+        place => place?,
+    };
+    let there = match place.metadata() {
+        Ok(data) => Some(data),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(tell(error)),
+    };
+    if let Some(data) = &there {
+        regular(path, data)?;
+    }
+    match (&write.expect, &there) {
+        (Expect::Anything, _) | (Expect::Absent, None) => {}
+        (Expect::Absent, Some(_)) => {
+            return Err(IoFault::new(
+                IoKind::Exists,
+                format!("{path} exists already"),
+            ));
+        }
+        (Expect::Digest(_), None) => return Err(changed(path)),
+        (Expect::Digest(digest), Some(_)) => {
+            if digest_of(place.open(false).map_err(tell)?).map_err(tell)? != *digest {
+                return Err(changed(path));
+            }
+        }
+    }
+    match &there {
+        Some(data) if names(data) > 1 => in_place(&place, &write.bytes).map_err(tell),
+        _ => replace(&place, there.as_ref(), write).map_err(tell),
+    }
+}
+
+/// A file removed; a link itself, not what it leads to.
+///
+/// # Errors
+///
+/// `NotFound`, `Denied`, `Escapes`; `WrongKind` for a directory.
+pub fn remove(path: &str, beneath: Option<&str>) -> Result<(), IoFault> {
+    let tell = |e: io::Error| fault("remove", path, &e);
+    let place = Place::of(resolve::real_parent(path)?, beneath, false)?;
+    if place.metadata().map_err(tell)?.is_dir() {
+        return Err(IoFault::new(
+            IoKind::WrongKind,
+            format!("{path} is a directory"),
+        ));
+    }
+    place.remove().map_err(tell)?;
+    place.sync().map_err(tell)
+}
+
+/// A file moved, never over an existing one; missing parents of `to` are made.
+///
+/// # Errors
+///
+/// `Exists`, `NotFound`, `Denied`, `Escapes`; `Unsupported` from one file system to another.
+pub fn rename(from: &str, to: &str, beneath: Option<(&str, &str)>) -> Result<(), IoFault> {
+    let tell = |e: io::Error| match e.kind() {
+        io::ErrorKind::CrossesDevices => IoFault::new(
+            IoKind::Unsupported,
+            format!("cannot move {from} to {to}: they are on different file systems"),
+        ),
+        _ => fault("move", &format!("{from} to {to}"), &e),
+    };
+    let source = Place::of(resolve::real_parent(from)?, beneath.map(|b| b.0), false)?;
+    source.metadata().map_err(|e| fault("move", from, &e))?;
+    let target = Place::of(resolve::real_parent(to)?, beneath.map(|b| b.1), true)?;
+    source.move_to(&target).map_err(tell)?;
+    target.sync().and_then(|()| source.sync()).map_err(tell)
+}
+
+/// A new file takes the old one's name when all of it is on the disk.
+fn replace(place: &Place, there: Option<&Metadata>, write: &Write) -> io::Result<()> {
+    let mut temporary = place.temporary()?;
+    if let Some(data) = there {
+        like(&temporary.file, data)?;
+    }
+    temporary.file.write_all(&write.bytes)?;
+    temporary.file.sync_all()?;
+    temporary.keep(write.expect != Expect::Absent)?;
+    place.sync()
+}
+
+/// The other names of the file must see the change, so it cannot be a new file.
+fn in_place(place: &Place, bytes: &[u8]) -> io::Result<()> {
+    let mut file = place.open(true)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
+}
+
+fn contents(file: File, max: u64) -> io::Result<Option<Vec<u8>>> {
+    let size = file.metadata()?.len();
+    if size > max {
+        return Ok(None);
+    }
+    // Bounded by the check above, so that it fits a usize wherever `max` does.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max).then_some(bytes))
+}
+
+fn digest_of(mut file: File) -> io::Result<[u8; 32]> {
+    let mut hash = Sha256::new();
+    let mut buf = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buf)? {
+            0 => return Ok(hash.finalize().into()),
+            count => hash.update(&buf[..count]),
+        }
+    }
+}
+
+fn regular(path: &str, data: &Metadata) -> Result<(), IoFault> {
+    let what = if data.is_file() {
+        return Ok(());
+    } else if data.is_dir() {
+        "a directory"
+    } else if data.is_symlink() {
+        "a link"
+    } else {
+        "a pipe, socket or device"
+    };
+    Err(IoFault::new(
+        IoKind::WrongKind,
+        format!("{path} is {what}, not a file"),
+    ))
+}
+
+fn changed(path: &str) -> IoFault {
+    IoFault::new(IoKind::Changed, format!("{path} has changed"))
+}
+
+#[cfg(unix)]
+fn names(data: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(data)
+}
+
+/// Gives the new file the owner and the mode of the old one. The owner may be refused: then it is
+/// ours, as with every file we make.
+#[cfg(unix)]
+fn like(file: &File, data: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    if (ours.uid(), ours.gid()) != (data.uid(), data.gid()) {
+        let _ = std::os::unix::fs::fchown(file, Some(data.uid()), Some(data.gid()));
+    }
+    file.set_permissions(data.permissions())
+}
+
+#[cfg(not(unix))]
+fn names(_data: &Metadata) -> u64 {
+    1
+}
+
+#[cfg(not(unix))]
+fn like(file: &File, data: &Metadata) -> io::Result<()> {
+    file.set_permissions(data.permissions())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::ops::testing::dir;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn to(path: &str, bytes: &str) -> Write {
+        Write {
+            path: path.to_owned(),
+            beneath: None,
+            bytes: bytes.into(),
+            expect: Expect::Anything,
+            parents: false,
+        }
+    }
+
+    fn kind<T: std::fmt::Debug>(result: Result<T, IoFault>) -> IoKind {
+        result.expect_err("it must be refused").kind
+    }
+
+    fn text(path: &str) -> String {
+        fs::read_to_string(path).expect("it is there")
+    }
+
+    fn names_in(dir: &str) -> usize {
+        fs::read_dir(dir).expect("it is there").count()
+    }
+
+    #[test]
+    fn a_save_is_whole_and_keeps_the_mode() {
+        let (_keep, w) = dir();
+        let path = format!("{w}/run.sh");
+        fs::write(&path, "old").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        let inode = fs::metadata(&path).expect("there").ino();
+        write(&to(&path, "new")).expect("written");
+        let data = fs::metadata(&path).expect("there");
+        assert_eq!((text(&path).as_str(), data.mode() & 0o7777), ("new", 0o755));
+        assert_ne!(data.ino(), inode, "a new file took the name");
+        assert_eq!(names_in(&w), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_save_goes_through_links_and_keeps_other_names_together() {
+        let (_keep, w) = dir();
+        let (real, link, hard) = (format!("{w}/real"), format!("{w}/cur"), format!("{w}/hard"));
+        fs::write(&real, "x").expect("written");
+        symlink("real", &link).expect("linked");
+        write(&to(&link, "y")).expect("written");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(text(&real), "y");
+        fs::hard_link(&real, &hard).expect("linked");
+        write(&to(&real, "longer")).expect("written");
+        assert_eq!(
+            (text(&real), text(&hard)),
+            ("longer".into(), "longer".into())
+        );
+        write(&to(&hard, "z")).expect("written");
+        assert_eq!(text(&real), "z");
+        symlink("fresh", format!("{w}/ahead")).expect("linked");
+        write(&to(&format!("{w}/ahead"), "made")).expect("written");
+        assert_eq!(text(&format!("{w}/fresh")), "made");
+    }
+
+    #[test]
+    fn what_was_not_expected_is_not_overwritten() {
+        let (_keep, w) = dir();
+        let path = format!("{w}/a");
+        let expecting = |expect| Write {
+            expect,
+            ..to(&path, "new")
+        };
+        let old: [u8; 32] = Sha256::digest("old").into();
+        assert_eq!(
+            kind(write(&expecting(Expect::Digest(old)))),
+            IoKind::Changed
+        );
+        write(&expecting(Expect::Absent)).expect("nothing is there");
+        assert_eq!(kind(write(&expecting(Expect::Absent))), IoKind::Exists);
+        assert_eq!(
+            kind(write(&expecting(Expect::Digest(old)))),
+            IoKind::Changed
+        );
+        fs::write(&path, "old").expect("written");
+        write(&expecting(Expect::Digest(old))).expect("as expected");
+        assert_eq!((text(&path).as_str(), names_in(&w)), ("new", 1));
+    }
+
+    #[test]
+    fn nothing_leaves_its_root() {
+        let (_keep, w) = dir();
+        let root = format!("{w}/root");
+        fs::create_dir_all(format!("{root}/in")).expect("made");
+        fs::write(format!("{w}/secret"), "s").expect("written");
+        symlink("..", format!("{root}/up")).expect("linked");
+        symlink(format!("{root}/in"), format!("{root}/inside")).expect("linked");
+        let beneath = |path: &str| Write {
+            beneath: Some(root.clone()),
+            parents: true,
+            ..to(&format!("{root}/{path}"), "n")
+        };
+        for path in ["up/secret", "../secret", "up/new/deep"] {
+            assert_eq!(kind(write(&beneath(path))), IoKind::Escapes, "{path}");
+            let path = format!("{root}/{path}");
+            assert_eq!(kind(read(&path, Some(&root), 9)), IoKind::Escapes);
+            assert_eq!(kind(remove(&path, Some(&root))), IoKind::Escapes);
+            let roots = Some((root.as_str(), root.as_str()));
+            let inner = format!("{root}/in/x");
+            assert_eq!(kind(rename(&path, &inner, roots)), IoKind::Escapes);
+        }
+        assert_eq!(
+            (text(&format!("{w}/secret")).as_str(), names_in(&w)),
+            ("s", 2)
+        );
+        write(&beneath("inside/a/b/c")).expect("a link that stays inside is followed");
+        assert_eq!(text(&format!("{root}/in/a/b/c")), "n");
+        remove(&format!("{root}/up"), Some(&root)).expect("the link itself is inside");
+    }
+
+    #[test]
+    fn only_files_are_read_and_nothing_waits() {
+        let (_keep, w) = dir();
+        let pipe = format!("{w}/p");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        for path in [pipe.as_str(), "/dev/zero", w.as_str()] {
+            assert_eq!(kind(read(path, None, 100)), IoKind::WrongKind, "{path}");
+            assert_eq!(kind(write(&to(path, "x"))), IoKind::WrongKind, "{path}");
+        }
+        let file = format!("{w}/f");
+        fs::write(&file, "12345").expect("written");
+        assert_eq!(read(&file, None, 5).expect("it fits").bytes, b"12345");
+        assert_eq!(kind(read(&file, None, 4)), IoKind::TooLarge);
+        assert_eq!(kind(read("/proc/self/status", None, 4)), IoKind::TooLarge);
+        assert_eq!(kind(read(&format!("{w}/none"), None, 4)), IoKind::NotFound);
+        assert_eq!(kind(remove(&w, None)), IoKind::WrongKind);
+    }
+
+    #[test]
+    fn a_move_makes_parents_and_replaces_nothing() {
+        let (_keep, w) = dir();
+        let (a, b, c) = (format!("{w}/a"), format!("{w}/b"), format!("{w}/x/y/c"));
+        fs::write(&a, "a").expect("written");
+        fs::write(&b, "b").expect("written");
+        assert_eq!(kind(rename(&a, &b, None)), IoKind::Exists);
+        assert_eq!(kind(rename(&format!("{w}/no"), &b, None)), IoKind::NotFound);
+        rename(&a, &c, Some((&w, &w))).expect("moved");
+        assert_eq!((text(&c), text(&b)), ("a".into(), "b".into()));
+        assert!(fs::metadata(&a).is_err());
+        remove(&c, Some(&w)).expect("removed");
+        assert_eq!(kind(remove(&c, Some(&w))), IoKind::NotFound);
+    }
+}

@@ -1,0 +1,173 @@
+//! The host operations, as plain blocking functions: what a [`Call`] of the machine means on this
+//! system. Both runtimes use them. Nothing here knows of a machine or of the protocol.
+
+pub mod files;
+pub mod http;
+pub mod list;
+mod place;
+#[cfg(unix)]
+pub mod process;
+pub mod resolve;
+pub mod search;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reasonix_core::call::{Call, News, Opened, Outcome, Stream};
+use reasonix_core::error::{IoFault, IoKind};
+use reasonix_core::settings::Host;
+
+/// A tool of an embedder: its name and its arguments (the text of a JSON object) in, its text out;
+/// `Err` is a failed tool. Runs on a thread of the pool.
+pub type CustomTool = Arc<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
+
+/// [`News`] that owns its bytes, so that it can cross threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The head of an HTTP answer.
+    Opened(Opened),
+    /// Output; not empty.
+    Bytes(Stream, Vec<u8>),
+    /// Taken from what was fed.
+    Fed(usize),
+    /// Over, well.
+    Done(Outcome),
+    /// Over, badly.
+    Failed(IoFault),
+}
+
+impl Told {
+    /// The news, borrowed where it can be.
+    pub fn into_news<R>(self, give: impl FnOnce(News<'_>) -> R) -> R {
+        match self {
+            Self::Opened(head) => give(News::Opened(head)),
+            Self::Bytes(stream, bytes) => give(News::Bytes {
+                stream,
+                bytes: &bytes,
+            }),
+            Self::Fed(count) => give(News::Fed(count)),
+            Self::Done(outcome) => give(News::Done(outcome)),
+            Self::Failed(fault) => give(News::Failed(fault)),
+        }
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_last(&self) -> bool {
+        match self {
+            Self::Done(_) | Self::Failed(_) => true,
+            Self::Opened(_) | Self::Bytes(..) | Self::Fed(_) => false,
+        }
+    }
+}
+
+/// Says to an operation that nobody waits for it any more.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Says it.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was said.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Does a call that is neither `Http` nor `Process`, from its beginning to its end.
+///
+/// # Panics
+///
+/// If it is one of these two: they have a life of their own, in [`http`] and [`process`].
+pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, stop: &Stop) -> Told {
+    let outcome = match call {
+        Call::Http(_) | Call::Process(_) => {
+            unreachable!("callers send these to their own modules")
+        }
+        Call::Resolve { path } => resolve::resolve(&path).map(Outcome::Resolved),
+        Call::Read { path, beneath, max } => {
+            files::read(&path, beneath.as_deref(), max).map(Outcome::Read)
+        }
+        Call::Write(write) => files::write(&write).map(|()| Outcome::Written),
+        Call::Remove { path, beneath } => {
+            files::remove(&path, beneath.as_deref()).map(|()| Outcome::Removed)
+        }
+        Call::Rename { from, to, beneath } => {
+            let beneath = beneath.as_ref().map(|(a, b)| (a.as_str(), b.as_str()));
+            files::rename(&from, &to, beneath).map(|()| Outcome::Renamed)
+        }
+        Call::List { path, max } => list::list(&path, max).map(Outcome::Listed),
+        Call::Search(search) => search::search(&search, stop).map(Outcome::Found),
+        Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::new(
+            crate::config::settings(host.home.as_deref().map(Path::new)),
+        )))),
+        Call::Custom { name, arguments } => match custom {
+            Some(tool) => Ok(Outcome::Custom(tool(&name, &arguments))),
+            None => Err(IoFault::new(
+                IoKind::Unsupported,
+                format!("no tool named {name} is registered"),
+            )),
+        },
+    };
+    match outcome {
+        Ok(outcome) => Told::Done(outcome),
+        Err(fault) => Told::Failed(fault),
+    }
+}
+
+/// The fault that a system error is, told with what was tried.
+pub(crate) fn fault(tried: &str, path: &str, error: &io::Error) -> IoFault {
+    IoFault::new(
+        kind(error),
+        format!("cannot {tried} {path}: {}", reason(error)),
+    )
+}
+
+/// The kind of a system error.
+pub(crate) fn kind(error: &io::Error) -> IoKind {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => IoKind::NotFound,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => IoKind::Denied,
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => IoKind::Exists,
+        io::ErrorKind::IsADirectory => IoKind::WrongKind,
+        io::ErrorKind::FileTooLarge => IoKind::TooLarge,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoKind::Full,
+        io::ErrorKind::TimedOut => IoKind::TimedOut,
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown
+        | io::ErrorKind::AddrNotAvailable
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::NotConnected => IoKind::Unreachable,
+        io::ErrorKind::Unsupported => IoKind::Unsupported,
+        _ => IoKind::Other,
+    }
+}
+
+/// What the system said, without the number that std appends.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A directory that is gone when the test is.
+    pub fn dir() -> (tempfile::TempDir, String) {
+        let dir = tempfile::tempdir().expect("a temporary directory can be made");
+        let real = dir.path().canonicalize().expect("it exists");
+        let path = real.to_str().expect("its name is text").to_owned();
+        (dir, path)
+    }
+}
