@@ -1,159 +1,24 @@
-//! JSON-RPC 2.0: ids, errors, messages in and out. Knows no method.
+//! JSON-RPC 2.0 messages, in and out, as ACP narrows them: one object a line, no batches. Knows no
+//! method.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::ToString;
 use alloc::vec::Vec;
-use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use memchr::{memchr_iter, memchr3};
+use serde::Serialize;
 
+pub use super::error::RpcError;
+pub use super::id::RequestId;
+use super::id::write_int;
+use super::scan::{Envelope, Shape, scan, string_value};
+use super::text::{cut, is_separator, write_string};
 use crate::error::PeerFault;
 
-/// The id of a request, echoed exactly as it came (`Display` and `Serialize` give the JSON token).
-///
-/// Equal by JSON type and value: `"a"` is `"\u0061"`, `1` is not `"1"`. A number that is not
-/// written as a 64-bit integer (`1.0`, `1e3`, 2^64) is equal to the same literal only.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(Repr);
-
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Repr {
-    Null,
-    Int(i64),
-}
-
-impl RequestId {
-    /// `null`: the id of an answer to what had no readable id.
-    pub const NULL: Self = Self(Repr::Null);
-
-    /// The id that the JSON text is: a string, a number or null; else none.
-    pub fn from_json(text: &str) -> Option<Self> {
-        let _ = text;
-        todo!()
-    }
-
-    /// Whether it is `null`.
-    pub fn is_null(&self) -> bool {
-        matches!(self.0, Repr::Null)
-    }
-
-    /// The number, if it is an integer that fits.
-    pub fn as_u64(&self) -> Option<u64> {
-        match self.0 {
-            Repr::Int(number) => number.try_into().ok(),
-            Repr::Null => None,
-        }
-    }
-
-    /// Appends the JSON token.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
-        let _ = out;
-        todo!()
-    }
-}
-
-impl From<u64> for RequestId {
-    fn from(_number: u64) -> Self {
-        todo!()
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        todo!()
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestId({self})")
-    }
-}
-
-impl Serialize for RequestId {
-    fn serialize<S: Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
-        todo!()
-    }
-}
-
-impl<'de> Deserialize<'de> for RequestId {
-    fn deserialize<D: Deserializer<'de>>(_deserializer: D) -> Result<Self, D::Error> {
-        todo!()
-    }
-}
-
-/// A JSON-RPC error: ours, or the peer's.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RpcError {
-    /// The code; any 32-bit integer.
-    pub code: i32,
-    /// One short sentence for people; at most 2048 bytes when it is ours.
-    pub message: String,
-    /// More, for programs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<Box<RawValue>>,
-}
-
-impl RpcError {
-    /// An error with any code. The message is cut to 2048 bytes on a character boundary.
-    pub fn new(code: i32, message: &str) -> Self {
-        let _ = (code, message);
-        todo!()
-    }
-
-    /// −32700: a line is not JSON.
-    pub fn parse_error() -> Self {
-        todo!()
-    }
-
-    /// −32600: JSON, but not a request, or one that cannot be taken now.
-    pub fn invalid_request(message: &str) -> Self {
-        Self::new(-32600, message)
-    }
-
-    /// −32601: no such method.
-    pub fn method_not_found(name: &str) -> Self {
-        let _ = name;
-        todo!()
-    }
-
-    /// −32602: the parameters do not fit.
-    pub fn invalid_params(message: &str) -> Self {
-        Self::new(-32602, message)
-    }
-
-    /// −32603: something failed on our side.
-    pub fn internal(message: &str) -> Self {
-        Self::new(-32603, message)
-    }
-
-    /// −32800: the request was cancelled.
-    pub fn cancelled() -> Self {
-        todo!()
-    }
-
-    /// −32000: authentication is required.
-    pub fn auth_required(message: &str) -> Self {
-        Self::new(-32000, message)
-    }
-
-    /// −32002: no such resource or session.
-    pub fn resource_not_found(message: &str) -> Self {
-        Self::new(-32002, message)
-    }
-
-    /// The same error with data.
-    #[must_use]
-    pub fn with_data(self, data: &impl Serialize) -> Self {
-        let _ = data;
-        todo!()
-    }
-}
-
-/// One message. Texts of values are valid JSON: they passed the scan.
-#[derive(Clone, Debug)]
+/// One message. The texts of values passed the scan: they are JSON, no key twice. Exhaustive: a
+/// message is one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A request: has to be answered exactly once.
     Request {
@@ -181,46 +46,284 @@ pub enum Message<'a> {
 }
 
 /// What is wrong with a frame, and what has to follow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadFault {
     /// For logs.
     pub fault: PeerFault,
     /// The answer that is due, with its id (`null` if none could be read). None for what looks
-    /// like a response or a notification.
+    /// like a response, so that two peers cannot exchange errors for ever, and for what looks like
+    /// a notification.
     pub reply: Option<(RequestId, RpcError)>,
-    /// The id of a request of ours whose answer this was: it has failed.
+    /// The id of a request of ours whose answer this was: that request has failed.
     pub spoils: Option<RequestId>,
 }
 
 /// Reads one frame (without its line end) that may be nested `max_depth` deep.
 ///
-/// The text of params and result is not copied or parsed again: `serde_json::from_str` it.
-pub fn read(frame: &[u8], max_depth: usize) -> Result<Message<'_>, ReadFault> {
-    let _ = (frame, max_depth);
-    todo!()
+/// Texts of params and results are neither copied nor parsed: `serde_json::from_str` them.
+pub fn read(frame: &[u8], max_depth: usize) -> Result<Message<'_>, Box<ReadFault>> {
+    let scan = scan(frame, max_depth).map_err(|fault| {
+        let error = RpcError::parse_error(&fault.to_string());
+        refused(PeerFault::NotJson, RequestId::NULL, error)
+    })?;
+    let envelope = match scan.shape {
+        Shape::Object(envelope) => envelope,
+        Shape::Array => return Err(invalid(RequestId::NULL, "Batches are not part of ACP")),
+        Shape::Scalar => return Err(invalid(RequestId::NULL, "Not a JSON object")),
+    };
+    let id = match envelope.id {
+        Some(_) if envelope.id_twice => Id::Unreadable,
+        Some(token) => RequestId::from_token(token).map_or(Id::Unreadable, Id::Read),
+        None => Id::Absent,
+    };
+    let fault = common_fault(&envelope, scan.duplicates, &id);
+    match envelope {
+        Envelope {
+            method: Some(method),
+            result: None,
+            error: None,
+            params,
+            ..
+        } => read_call(method, params, id, fault),
+        Envelope {
+            method: None,
+            result,
+            error,
+            ..
+        } if result.is_some() || error.is_some() => read_response(result, error, id, fault),
+        Envelope {
+            method: Some(_), ..
+        } => Err(id.invalid(fault.unwrap_or("A method beside a result or error"))),
+        Envelope { method: None, .. } => {
+            Err(id.invalid(fault.unwrap_or("Neither a method nor a result nor an error")))
+        }
+    }
 }
 
-/// Appends a request of ours as one whole frame, LF included.
+/// The fault of a line longer than `limit` bytes, which was skipped: answered with
+/// `data.code: "frame_too_large"` and id null.
+pub fn too_long(limit: usize) -> Box<ReadFault> {
+    #[derive(Serialize)]
+    struct Data {
+        code: &'static str,
+        limit: usize,
+    }
+    let data = Data {
+        code: "frame_too_large",
+        limit,
+    };
+    let error = RpcError::invalid_request("A line is longer than the limit").with_data(&data);
+    refused(PeerFault::FrameTooLong { limit }, RequestId::NULL, error)
+}
+
+/// Appends a request of ours as one whole frame, LF included. Params that are null are left out.
+///
+/// Like all writers here: U+2028 and U+2029 leave escaped, the LF is the only one, and what
+/// serialises to no JSON at all (a map with keys that are no strings) is a bug and panics.
 pub fn write_request(out: &mut Vec<u8>, id: u64, method: &str, params: &(impl Serialize + ?Sized)) {
-    let _ = (out, id, method, params);
-    todo!()
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    // Ids are counted from 1 and do not come near 2^63.
+    write_int(out, id as i64);
+    out.extend_from_slice(b",\"method\":");
+    write_method(out, method, params);
 }
 
-/// Appends a notification as one whole frame, LF included.
+/// Appends a notification as one whole frame, LF included. Params that are null are left out.
 pub fn write_notification(out: &mut Vec<u8>, method: &str, params: &(impl Serialize + ?Sized)) {
-    let _ = (out, method, params);
-    todo!()
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    write_method(out, method, params);
 }
 
 /// Appends the answer to a request as one whole frame, LF included.
 pub fn write_result(out: &mut Vec<u8>, id: &RequestId, result: &(impl Serialize + ?Sized)) {
-    let _ = (out, id, result);
-    todo!()
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(out);
+    out.extend_from_slice(b",\"result\":");
+    write_value(out, result);
+    out.extend_from_slice(b"}\n");
 }
 
 /// Appends the answer to a request that failed as one whole frame, LF included.
 pub fn write_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
-    let _ = (out, id, error);
-    todo!()
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write_json(out);
+    out.extend_from_slice(b",\"error\":");
+    write_value(out, error);
+    out.extend_from_slice(b"}\n");
 }
+
+/// Appends a value as JSON in one line, separators escaped.
+pub fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let start = out.len();
+    // Without std serde_json writes to a buffer of its own only.
+    let json = serde_json::to_vec(value);
+    out.extend_from_slice(&json.expect("a type for the wire has string keys and serialises"));
+    keep_to_one_line(out, start);
+}
+
+enum Id {
+    Absent,
+    Unreadable,
+    Read(RequestId),
+}
+
+impl Id {
+    fn or_null(self) -> RequestId {
+        match self {
+            Self::Read(id) => id,
+            Self::Absent | Self::Unreadable => RequestId::NULL,
+        }
+    }
+
+    fn invalid(self, why: &'static str) -> Box<ReadFault> {
+        invalid(self.or_null(), why)
+    }
+}
+
+/// What is wrong whatever the message was meant to be.
+fn common_fault(envelope: &Envelope<'_>, duplicates: bool, id: &Id) -> Option<&'static str> {
+    if duplicates {
+        return Some("A key occurs twice in one object");
+    }
+    if envelope.jsonrpc != Some("\"2.0\"")
+        && envelope.jsonrpc.and_then(string_value).as_deref() != Some("2.0")
+    {
+        return Some("The member jsonrpc is not \"2.0\"");
+    }
+    match id {
+        Id::Unreadable => Some("The id is not a string, number or null"),
+        Id::Absent | Id::Read(_) => None,
+    }
+}
+
+fn read_call<'a>(
+    method: &'a str,
+    params: Option<&'a str>,
+    id: Id,
+    fault: Option<&'static str>,
+) -> Result<Message<'a>, Box<ReadFault>> {
+    let Some(method) = string_value(method) else {
+        return Err(id.invalid(fault.unwrap_or("The method is not a string")));
+    };
+    let structured = matches!(
+        params.and_then(|text| text.bytes().next()),
+        None | Some(b'{' | b'[' | b'n')
+    );
+    let fault = fault.or((!structured).then_some("The params are not an object or array"));
+    let params = params.filter(|text| *text != "null");
+    match (id, fault) {
+        (Id::Absent, None) => Ok(Message::Notification { method, params }),
+        (Id::Read(id), None) => Ok(Message::Request { id, method, params }),
+        (Id::Absent, Some(why)) => Err(dropped(why, None)),
+        (id, why) => Err(id.invalid(why.unwrap_or("The id cannot be read"))),
+    }
+}
+
+fn read_response<'a>(
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+    id: Id,
+    fault: Option<&'static str>,
+) -> Result<Message<'a>, Box<ReadFault>> {
+    let fault = match (result, error, fault, &id) {
+        (_, _, Some(why), _) => why,
+        (_, _, None, Id::Absent | Id::Unreadable) => "An answer without a readable id",
+        (Some(_), Some(_), None, _) => "An answer with both a result and an error",
+        (Some(result), None, None, Id::Read(id)) => {
+            let (id, result) = (id.clone(), Ok(result));
+            return Ok(Message::Response { id, result });
+        }
+        (None, error, None, Id::Read(id)) => match error.and_then(read_error) {
+            Some(error) => {
+                let (id, result) = (id.clone(), Err(error));
+                return Ok(Message::Response { id, result });
+            }
+            None => "An answer whose error has no code and message",
+        },
+    };
+    let spoils = match id {
+        Id::Read(id) if !id.is_null() => Some(id),
+        Id::Read(_) | Id::Absent | Id::Unreadable => None,
+    };
+    Err(dropped(fault, spoils))
+}
+
+fn read_error(text: &str) -> Option<RpcError> {
+    // An array would be taken for the members in order.
+    if !text.starts_with('{') {
+        return None;
+    }
+    let mut error: RpcError = serde_json::from_str(text).ok()?;
+    error.message.truncate(cut(&error.message, 2048).len());
+    Some(error)
+}
+
+fn invalid(id: RequestId, why: &'static str) -> Box<ReadFault> {
+    refused(PeerFault::NotRpc(why), id, RpcError::invalid_request(why))
+}
+
+fn refused(fault: PeerFault, id: RequestId, error: RpcError) -> Box<ReadFault> {
+    Box::new(ReadFault {
+        fault,
+        reply: Some((id, error)),
+        spoils: None,
+    })
+}
+
+fn dropped(why: &'static str, spoils: Option<RequestId>) -> Box<ReadFault> {
+    Box::new(ReadFault {
+        fault: PeerFault::NotRpc(why),
+        reply: None,
+        spoils,
+    })
+}
+
+fn write_method(out: &mut Vec<u8>, method: &str, params: &(impl Serialize + ?Sized)) {
+    write_string(out, method);
+    let end = out.len();
+    out.extend_from_slice(b",\"params\":");
+    let start = out.len();
+    write_value(out, params);
+    if &out[start..] == b"null" {
+        out.truncate(end);
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+/// Repairs what raw texts of others may have brought in: line ends between tokens, and separators
+/// in strings, which serde_json leaves as they are.
+fn keep_to_one_line(out: &mut Vec<u8>, start: usize) {
+    let mut at = start;
+    let mut separator = None;
+    while let Some(offset) = memchr3(b'\n', b'\r', 0xE2, &out[at..]) {
+        at += offset;
+        if out[at] != 0xE2 {
+            // In JSON a raw line end is white space between tokens.
+            out[at] = b' ';
+        } else if separator.is_none() && is_separator(&out[at..]) {
+            separator = Some(at);
+        }
+        at += 1;
+    }
+    if let Some(at) = separator {
+        let tail = out.split_off(at);
+        escape_separators(out, &tail);
+    }
+}
+
+fn escape_separators(out: &mut Vec<u8>, text: &[u8]) {
+    let mut from = 0;
+    for at in memchr_iter(0xE2, text) {
+        if is_separator(&text[at..]) {
+            out.extend_from_slice(&text[from..at]);
+            let last = b'8' + (text[at + 2] - 0xA8);
+            out.extend_from_slice(&[b'\\', b'u', b'2', b'0', b'2', last]);
+            from = at + 3;
+        }
+    }
+    out.extend_from_slice(&text[from..]);
+}
+
+#[cfg(test)]
+mod tests;
