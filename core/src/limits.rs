@@ -36,6 +36,31 @@ pub struct Limits {
     pub max_sse_event: usize,
     /// Longest answer of the model that is kept, bytes; more ends the attempt.
     pub max_answer: usize,
+    /// Model text is joined up to this long, bytes.
+    pub model_text: usize,
+    /// To connect to a model, TLS included, may take this long.
+    pub model_connect: Duration,
+    /// Repeats of a scripted attempt that failed before its first byte; a provider has its own.
+    pub model_retries: u32,
+    /// Repeats of an attempt whose stream broke off.
+    pub model_repeats: u32,
+    /// The first pause between two attempts; each further one is twice as long.
+    pub retry_pause: Duration,
+    /// The longest pause between two attempts that nobody asked for.
+    pub max_retry_pause: Duration,
+    /// The longest pause between two attempts that a provider can ask for.
+    pub max_retry_after: Duration,
+    /// Longest body of a refusal that is read, bytes.
+    pub max_error_body: usize,
+    /// What comes behind a finish reason, or with a refusal, has this long.
+    pub model_tail: Duration,
+    /// The connection of an answer that is whole has this long to end by itself, so that it can be
+    /// used again.
+    pub model_linger: Duration,
+    /// Longest text of one chunk of a load script, bytes.
+    pub max_load_chunk: usize,
+    /// Text of a load script that is kept for the history, bytes.
+    pub load_kept: usize,
     /// Model calls in one turn (`--max-steps`).
     pub max_steps: u32,
     /// Largest file the tools read or edit, bytes.
@@ -110,6 +135,18 @@ impl Default for Limits {
             model_idle: Duration::from_secs(300),
             max_sse_event: 1 << 20,
             max_answer: 16 << 20,
+            model_text: 4 << 10,
+            model_connect: Duration::from_secs(45),
+            model_retries: 10,
+            model_repeats: 2,
+            retry_pause: Duration::from_millis(500),
+            max_retry_pause: Duration::from_secs(15),
+            max_retry_after: Duration::from_secs(60),
+            max_error_body: 16 << 10,
+            model_tail: Duration::from_secs(2),
+            model_linger: Duration::from_millis(50),
+            max_load_chunk: 32 << 20,
+            load_kept: 64 << 10,
             max_steps: 200,
             max_file: 10 << 20,
             read_lines: 2000,

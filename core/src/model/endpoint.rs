@@ -1,5 +1,6 @@
 //! Where requests go, and how things are spelled there. Knows no messages.
 
+use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -41,14 +42,124 @@ pub struct Endpoint {
 pub enum Dialect {
     /// `reasoning_effort`.
     OpenAi,
-    /// `thinking` and `reasoning_effort`.
+    /// `thinking` and `reasoning_effort`: DeepSeek, told by the provider's name or its host.
     DeepSeek,
 }
 
 impl Endpoint {
     /// The endpoint for `model` of `provider`; `effort` `None` or `auto` leaves it to the provider.
     pub fn new(provider: &Provider, model: &Model, effort: Option<&str>) -> Self {
-        let _ = (provider, model, effort);
-        todo!()
+        let base = provider.base_url.trim().trim_end_matches('/');
+        let url = if base.ends_with("/chat/completions") {
+            base.into()
+        } else {
+            format!("{base}/chat/completions")
+        };
+        let host = base
+            .split_once("://")
+            .map_or(base, |(_, rest)| rest)
+            .split(['/', ':'])
+            .next()
+            .unwrap_or_default();
+        let deepseek = provider.name.eq_ignore_ascii_case("deepseek")
+            || host == "deepseek.com"
+            || host.ends_with(".deepseek.com");
+        Self {
+            url,
+            provider: provider.name.clone(),
+            model: model.id.clone(),
+            key: provider.api_key.clone(),
+            missing_key: match (&provider.api_key_env, &provider.api_key) {
+                (Some(name), None) => Some(name.clone()),
+                (_, _) => None,
+            },
+            dialect: if deepseek {
+                Dialect::DeepSeek
+            } else {
+                Dialect::OpenAi
+            },
+            effort: effort
+                .filter(|effort| !effort.is_empty() && *effort != "auto")
+                .map(String::from),
+            max_output: model.max_output,
+            images: model.images.unwrap_or(true),
+            echo_reasoning: model.echo_reasoning,
+            max_retries: provider.max_retries,
+            idle_timeout: provider.idle_timeout,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// A provider without a key, for tests.
+    pub(in super::super) fn provider(name: &str, base_url: &str) -> Provider {
+        Provider {
+            name: name.into(),
+            base_url: base_url.into(),
+            api_key_env: None,
+            api_key: None,
+            max_retries: 10,
+            idle_timeout: Duration::from_secs(300),
+            models: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_address_is_that_of_chat_completions_however_the_base_ends() {
+        for (name, base, url, dialect) in [
+            (
+                "a",
+                "http://h/v1",
+                "http://h/v1/chat/completions",
+                Dialect::OpenAi,
+            ),
+            (
+                "a",
+                "http://h/v1/",
+                "http://h/v1/chat/completions",
+                Dialect::OpenAi,
+            ),
+            (
+                "a",
+                "http://h/chat/completions",
+                "http://h/chat/completions",
+                Dialect::OpenAi,
+            ),
+            (
+                "a",
+                "https://api.deepseek.com",
+                "https://api.deepseek.com/chat/completions",
+                Dialect::DeepSeek,
+            ),
+            (
+                "a",
+                "https://notdeepseek.com:1/deepseek.com",
+                "https://notdeepseek.com:1/deepseek.com/chat/completions",
+                Dialect::OpenAi,
+            ),
+            (
+                "deepseek",
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:8080/chat/completions",
+                Dialect::DeepSeek,
+            ),
+        ] {
+            let endpoint = Endpoint::new(&provider(name, base), &Model::default(), Some("auto"));
+            assert_eq!((endpoint.url.as_str(), endpoint.dialect), (url, dialect));
+            assert_eq!(endpoint.effort, None);
+        }
+    }
+
+    #[test]
+    fn a_key_that_should_be_there_is_named() {
+        let mut provider = provider("a", "http://h");
+        provider.api_key_env = Some("A_KEY".into());
+        let endpoint = Endpoint::new(&provider, &Model::default(), None);
+        assert_eq!(endpoint.missing_key.as_deref(), Some("A_KEY"));
     }
 }

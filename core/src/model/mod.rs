@@ -10,16 +10,28 @@
 //! | `fault` | what can go wrong, and what a refusal says |
 //! | `endpoint` | where requests go, and how efforts are spelled there |
 //! | `encode` | the request body, byte for byte stable |
-//! | `chunk`, `calls`, `decode` | the provider's JSON, tool calls put together, an answer's stream |
+//! | `chunk`, `calls`, `decode` | the provider's JSON, tool calls put together, one attempt's answer |
 //! | `retry` | when to try again, decided purely |
-//! | `run`, `http` | the machine |
-//! | `script`, `playback` | the scripted model: its file, and a run of it |
+//! | `run`, `http`, `body` | the machine, over HTTP: attempts and their streams |
+//! | `script`, `cursor`, `playback` | the scripted model: its file, a session in it, a run of it |
 
+mod body;
+mod calls;
+mod chunk;
+mod cursor;
+mod decode;
+mod encode;
 mod endpoint;
 mod fault;
+mod http;
+mod playback;
+mod retry;
 mod run;
 pub mod script;
 mod types;
+
+#[cfg(test)]
+mod tests;
 
 pub use endpoint::{Dialect, Endpoint};
 pub use fault::{FaultKind, ModelFault};

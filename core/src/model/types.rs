@@ -139,6 +139,19 @@ pub enum FinishReason {
     ContentFilter,
 }
 
+impl FinishReason {
+    /// The reason that fits what was done: some servers say `stop` and mean the calls they gave,
+    /// some say that they call tools and call none.
+    pub(super) fn of(said: Option<Self>, calls: bool) -> Self {
+        match said {
+            Some(Self::Stop) | None if calls => Self::ToolCalls,
+            Some(Self::ToolCalls) | None if !calls => Self::Stop,
+            Some(said) => said,
+            None => Self::Stop,
+        }
+    }
+}
+
 /// Tokens of one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
