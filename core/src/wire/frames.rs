@@ -186,7 +186,7 @@ fn is_blank(line: &[u8]) -> bool {
 mod tests {
     use super::*;
     use alloc::string::String;
-    use alloc::{format, vec};
+    use alloc::vec;
     use proptest::prelude::*;
 
     /// All lines of `input`, pushed in pieces that end at `cuts`; a line too long is `!`.
@@ -333,7 +333,7 @@ mod tests {
                 .split('\n')
                 .map(|line| line.strip_suffix('\r').unwrap_or(line))
                 .filter(|line| line.len() > 8 || !line.chars().all(|c| " \r".contains(c)))
-                .map(|line| if line.len() > 8 { String::from("!") } else { format!("{line}") })
+                .map(|line| if line.len() > 8 { String::from("!") } else { line.into() })
                 .collect();
             prop_assert_eq!(&whole, &plain);
             prop_assert_eq!(lines(input.as_bytes(), &cuts, 8), whole);

@@ -73,7 +73,7 @@ pub enum SseFault {
 }
 
 impl SseDecoder {
-    /// A decoder for events whose lines are at most `max_event` bytes, all together.
+    /// A decoder for events of at most `max_event` bytes: what is kept of it so far, and one line.
     pub fn new(max_event: usize) -> Self {
         Self {
             max_event,
@@ -431,11 +431,9 @@ mod tests {
             max,
             &["-|1234|-", "!"],
         );
-        check_bytes(
-            b"data:1\ndata:2\ndata:3\ndata:4\n\n",
-            max,
-            &["-|1\n2\n3\n4|-"][..0],
-        );
+        let lines = b"data:1\ndata:2\ndata:3\ndata:4\n\n";
+        check_bytes(lines, 11, &["-|1\n2\n3\n4|-"]);
+        check_bytes(lines, 10, &["!"]);
     }
 
     #[test]

@@ -28,9 +28,9 @@ pub fn write_escaped_within<'a>(out: &mut Vec<u8>, text: &'a str, max: usize) ->
             continue;
         }
         if at - from > left {
-            let end = text.floor_char_boundary(from + left);
-            out.extend_from_slice(&bytes[from..end]);
-            return &text[end..];
+            let (fits, rest) = text.split_at(cut(text, from + left).len());
+            out.extend_from_slice(&fits.as_bytes()[from..]);
+            return rest;
         }
         out.extend_from_slice(&bytes[from..at]);
         left -= at - from;
@@ -64,7 +64,11 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 
 /// The longest beginning of `text` of at most `max` bytes that ends on a character boundary.
 pub fn cut(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Whether the bytes begin with U+2028 or U+2029.
