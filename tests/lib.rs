@@ -3,5 +3,7 @@
 
 pub mod json;
 pub mod laws;
+pub mod process;
+pub mod provider;
 pub mod sim;
 pub mod world;
