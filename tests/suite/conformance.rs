@@ -1,1 +1,8 @@
 //! The one test binary: what must hold of the whole agent, of both its runtimes and of the programs.
+
+mod cases;
+mod files;
+mod gate;
+mod shell;
+mod stream;
+mod turns;
