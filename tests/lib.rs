@@ -1,6 +1,7 @@
 //! Conformance of reasonix: a client, a world and a clock that are data, laws that every exchange
 //! keeps, scripted providers, and real programs on pipes. Knows nothing of the inside of the agent.
 
+pub mod chaos;
 pub mod json;
 pub mod laws;
 pub mod process;
