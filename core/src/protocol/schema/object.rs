@@ -1,0 +1,625 @@
+//! How schema types are read and written: the macros that make them, and what a member does when it
+//! is absent, null or malformed. Knows no method and no type of the protocol.
+//!
+//! An object is read strictly as an object (never from an array); `null` reads as an empty one, so
+//! results without required members may be null. Unknown members are ignored.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde_json::value::RawValue;
+
+use super::json::Patch;
+
+/// The members of an object, so that a tag can be written before them.
+pub(crate) trait Fields {
+    /// Writes the members into an open map.
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+}
+
+/// Writes `value` with the member `key: tag` before its own.
+pub(crate) fn write_tagged<S, F>(out: S, key: &str, tag: &str, value: &F) -> Result<S::Ok, S::Error>
+where
+    S: serde::Serializer,
+    F: Fields,
+{
+    let mut map = out.serialize_map(None)?;
+    map.serialize_entry(key, tag)?;
+    value.write(&mut map)?;
+    map.end()
+}
+
+/// The string member `key` of an object, if it is there and is a string.
+pub(crate) fn tag_of<'a>(object: &'a str, key: &str) -> Option<Cow<'a, str>> {
+    struct Walk<'k>(&'k str);
+    impl<'de> Visitor<'de> for Walk<'_> {
+        type Value = Option<Cow<'de, str>>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Key(name)) = map.next_key()? {
+                if name == self.0 {
+                    found = map.next_value::<Loose<Cow<'de, str>>>()?.0;
+                } else {
+                    map.next_value::<de::IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    serde_json::Deserializer::from_str(object)
+        .deserialize_map(Walk(key))
+        .ok()
+        .flatten()
+}
+
+/// The raw text of one value, and its tag.
+pub(crate) fn tagged<'de, D: Deserializer<'de>>(
+    from: D,
+    key: &str,
+) -> Result<(&'de str, Option<Cow<'de, str>>), D::Error> {
+    let raw = <&'de RawValue>::deserialize(from)?.get();
+    Ok((raw, tag_of(raw, key)))
+}
+
+/// Reads `raw` as `T`; the error does not quote what it read.
+pub(crate) fn parse<'de, T: Deserialize<'de>, E: de::Error>(raw: &'de str) -> Result<T, E> {
+    serde_json::from_str(raw).map_err(|e| E::custom(Unquoted(&e)))
+}
+
+/// A serde error without the value it may quote: parts of a peer's input can be secrets.
+pub(crate) struct Unquoted<'a>(pub(crate) &'a serde_json::Error);
+
+impl fmt::Display for Unquoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use alloc::string::ToString;
+        let whole = self.0.to_string();
+        let text = match whole.rfind(" at line ") {
+            Some(end) => &whole[..end],
+            None => &whole,
+        };
+        if text.starts_with("missing field ") || text.starts_with(OWN) {
+            f.write_str(text)
+        } else if let Some((_, expected)) = text.rsplit_once(", expected ") {
+            write!(f, "{OWN}expected {expected}")
+        } else {
+            write!(f, "{OWN}malformed")
+        }
+    }
+}
+
+/// How our own messages begin, so that they can be told from serde's.
+pub(crate) const OWN: &str = "a member is wrong: ";
+
+/// The name of a member, borrowed where it holds no escapes.
+pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.into())))
+            }
+        }
+        from.deserialize_str(Text)
+    }
+}
+
+/// A string, or anything else, which counts as none.
+pub(crate) struct Loose<T>(pub(crate) Option<T>);
+
+impl<'de, T: From<&'de str> + From<String>> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Any<T>(PhantomData<T>);
+        impl<'de, T: From<&'de str> + From<String>> Visitor<'de> for Any<T> {
+            type Value = Loose<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Loose(Some(T::from(text))))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Loose(Some(T::from(String::from(text)))))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Loose(None))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<de::IgnoredAny>()?.is_some() {}
+                Ok(Loose(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                while map
+                    .next_entry::<de::IgnoredAny, de::IgnoredAny>()?
+                    .is_some()
+                {}
+                Ok(Loose(None))
+            }
+        }
+        from.deserialize_any(Any(PhantomData))
+    }
+}
+
+/// What a member does when it is absent, null or malformed.
+pub(crate) trait Policy<'de, T> {
+    /// Reads the member's value.
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<T, A::Error>;
+    /// The value of an absent member.
+    fn absent<E: de::Error>(name: &'static str) -> Result<T, E>;
+}
+
+/// Must be there and must be right.
+pub(crate) struct Required;
+/// May be absent or null; must be right otherwise.
+pub(crate) struct Optional;
+/// Absent, null and malformed are all the same.
+pub(crate) struct Lenient;
+/// Absent, null and malformed give the default. Always written.
+pub(crate) struct Defaulted;
+/// A list: absent or null is empty, every entry must be right. Written unless empty.
+pub(crate) struct List;
+/// As [`List`], always written.
+pub(crate) struct ListShown;
+/// A list of names and values; an object of strings is read as one too. Always written.
+pub(crate) struct Pairs;
+/// A list: what is malformed is left out. Written unless empty.
+pub(crate) struct LenientList;
+/// As [`LenientList`], always written.
+pub(crate) struct LenientListShown;
+/// A list that may be absent; what is malformed is left out.
+pub(crate) struct MaybeList;
+/// Absent, null and value are three things; malformed is absent.
+pub(crate) struct Patched;
+
+impl Required {
+    pub(crate) fn shown<T>(_: &T) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, T> for Required {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<T, A::Error> {
+        map.next_value()
+    }
+    fn absent<E: de::Error>(name: &'static str) -> Result<T, E> {
+        Err(E::missing_field(name))
+    }
+}
+
+impl Optional {
+    pub(crate) fn shown<T>(value: &Option<T>) -> bool {
+        value.is_some()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Option<T>> for Optional {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Option<T>, A::Error> {
+        map.next_value()
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+}
+
+impl Lenient {
+    pub(crate) fn shown<T>(value: &Option<T>) -> bool {
+        value.is_some()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Option<T>> for Lenient {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Option<T>, A::Error> {
+        let raw: &'de RawValue = map.next_value()?;
+        Ok(serde_json::from_str::<Option<T>>(raw.get()).unwrap_or(None))
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+}
+
+impl Defaulted {
+    pub(crate) fn shown<T>(_: &T) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> Policy<'de, T> for Defaulted {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<T, A::Error> {
+        Ok(Lenient::read(map)?.unwrap_or_default())
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<T, E> {
+        Ok(T::default())
+    }
+}
+
+impl List {
+    pub(crate) fn shown<T>(value: &[T]) -> bool {
+        !value.is_empty()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for List {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        Ok(map.next_value::<Option<Vec<T>>>()?.unwrap_or_default())
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl ListShown {
+    pub(crate) fn shown<T>(_: &[T]) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for ListShown {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        List::read(map)
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl Pairs {
+    pub(crate) fn shown<T>(_: &[T]) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de> + From<(String, String)>> Policy<'de, Vec<T>> for Pairs {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        struct Object<T>(PhantomData<T>);
+        impl<'de, T: From<(String, String)>> Visitor<'de> for Object<T> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of names and values")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry::<String, String>()? {
+                    pairs.push(T::from(pair));
+                }
+                Ok(pairs)
+            }
+        }
+        let raw = map.next_value::<&'de RawValue>()?.get();
+        if raw.starts_with('{') {
+            serde_json::Deserializer::from_str(raw)
+                .deserialize_map(Object(PhantomData))
+                .map_err(|e| de::Error::custom(Unquoted(&e)))
+        } else {
+            Ok(parse::<Option<Vec<T>>, _>(raw)?.unwrap_or_default())
+        }
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl LenientList {
+    pub(crate) fn shown<T>(value: &[T]) -> bool {
+        !value.is_empty()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for LenientList {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        Ok(MaybeList::read(map)?.unwrap_or_default())
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl LenientListShown {
+    pub(crate) fn shown<T>(_: &[T]) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for LenientListShown {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        LenientList::read(map)
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl MaybeList {
+    pub(crate) fn shown<T>(value: &Option<Vec<T>>) -> bool {
+        value.is_some()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Option<Vec<T>>> for MaybeList {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Option<Vec<T>>, A::Error> {
+        let raw: &'de RawValue = map.next_value()?;
+        let Ok(items) = serde_json::from_str::<Vec<&'de RawValue>>(raw.get()) else {
+            return Ok(None);
+        };
+        Ok(Some(
+            items
+                .into_iter()
+                .filter_map(|item| serde_json::from_str(item.get()).ok())
+                .collect(),
+        ))
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Option<Vec<T>>, E> {
+        Ok(None)
+    }
+}
+
+impl Patched {
+    pub(crate) fn shown<T>(value: &Patch<T>) -> bool {
+        !matches!(value, Patch::Absent)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Patch<T>> for Patched {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Patch<T>, A::Error> {
+        let raw: &'de RawValue = map.next_value()?;
+        Ok(match serde_json::from_str::<Option<T>>(raw.get()) {
+            Ok(Some(value)) => Patch::Value(value),
+            Ok(None) => Patch::Null,
+            Err(_) => Patch::Absent,
+        })
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Patch<T>, E> {
+        Ok(Patch::Absent)
+    }
+}
+
+/// An object of the schema: the struct, its reading and its writing. Members before a `;` are the
+/// arguments of `new`; without a `;` there is a `Default` instead.
+macro_rules! object {
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $( $(#[$rdoc:meta])* $rkey:literal $rfield:ident : $rty:ty = $rpolicy:ident, )+
+            ;
+            $( $(#[$doc:meta])* $key:literal $field:ident : $ty:ty = $policy:ident, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$rdoc])* pub $rfield: $rty, )*
+            $( $(#[$doc])* pub $field: $ty, )*
+            /// `_meta`: what the schema does not define.
+            pub meta: Option<$crate::protocol::schema::Meta>,
+        }
+
+        impl $name {
+            /// With its required members; the others are absent.
+            #[allow(dead_code)] // objects that are only read have one too
+            pub fn new($( $rfield: impl Into<$rty> ),*) -> Self {
+                Self {
+                    $( $rfield: $rfield.into(), )*
+                    $( $field: Default::default(), )*
+                    meta: None,
+                }
+            }
+        }
+
+        $crate::protocol::schema::object::object!(@io $name {
+            $( $rkey $rfield : $rty = $rpolicy, )*
+            $( $key $field : $ty = $policy, )*
+        });
+    };
+    (
+        $(#[$meta:meta])*
+        $name:ident {
+            $( $(#[$doc:meta])* $key:literal $field:ident : $ty:ty = $policy:ident, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $( $(#[$doc])* pub $field: $ty, )*
+            /// `_meta`: what the schema does not define.
+            pub meta: Option<$crate::protocol::schema::Meta>,
+        }
+
+        $crate::protocol::schema::object::object!(@io $name {
+            $( $key $field : $ty = $policy, )*
+        });
+    };
+    (@io $name:ident { $( $key:literal $field:ident : $ty:ty = $policy:ident, )* }) => {
+        impl $crate::protocol::schema::object::Fields for $name {
+            fn write<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                $(
+                    if $crate::protocol::schema::object::$policy::shown(&self.$field) {
+                        map.serialize_entry($key, &self.$field)?;
+                    }
+                )*
+                if let Some(meta) = &self.meta {
+                    map.serialize_entry("_meta", meta)?;
+                }
+                Ok(())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                let mut map = out.serialize_map(None)?;
+                $crate::protocol::schema::object::Fields::write(self, &mut map)?;
+                serde::ser::SerializeMap::end(map)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                use $crate::protocol::schema::object as o;
+                struct Members;
+                impl<'de> serde::de::Visitor<'de> for Members {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                        f.write_str("an object")
+                    }
+                    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+                        Ok($name {
+                            $( $field: <o::$policy as o::Policy<'de, $ty>>::absent($key)?, )*
+                            meta: None,
+                        })
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Self::Value, A::Error> {
+                        $( let mut $field: Option<$ty> = None; )*
+                        let mut meta = None;
+                        while let Some(o::Key(name)) = map.next_key()? {
+                            match &*name {
+                                $(
+                                    $key => {
+                                        $field = Some(
+                                            <o::$policy as o::Policy<'de, $ty>>::read(&mut map)?,
+                                        );
+                                    }
+                                )*
+                                "_meta" => meta = o::Lenient::read(&mut map)?,
+                                _ => {
+                                    map.next_value::<serde::de::IgnoredAny>()?;
+                                }
+                            }
+                        }
+                        Ok($name {
+                            $(
+                                $field: match $field {
+                                    Some(value) => value,
+                                    None => <o::$policy as o::Policy<'de, $ty>>::absent($key)?,
+                                },
+                            )*
+                            meta,
+                        })
+                    }
+                }
+                #[allow(unused_imports)]
+                use o::Policy as _;
+                from.deserialize_any(Members)
+            }
+        }
+    };
+}
+
+/// A closed set of names.
+macro_rules! names {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$doc:meta])* $variant:ident = $text:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum $name { $( $(#[$doc])* $variant, )+ }
+
+        impl $name {
+            /// The name on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self { $( Self::$variant => $text, )+ }
+            }
+
+            /// The value with this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $( $text => Some(Self::$variant), )+ _ => None }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let $crate::protocol::schema::object::Key(name) =
+                    serde::Deserialize::deserialize(from)?;
+                Self::from_name(&name).ok_or_else(|| {
+                    serde::de::Error::custom(concat!(
+                        "a member is wrong: expected one of", $( " ", $text, )+
+                    ))
+                })
+            }
+        }
+    };
+}
+
+/// An open set of names: others are kept.
+macro_rules! open_names {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$doc:meta])* $variant:ident = $text:literal, )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum $name {
+            $( $(#[$doc])* $variant, )+
+            /// Another one.
+            Other(alloc::string::String),
+        }
+
+        impl $name {
+            /// The name on the wire.
+            pub fn as_str(&self) -> &str {
+                match self { $( Self::$variant => $text, )+ Self::Other(name) => name }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(name: &str) -> Self {
+                match name { $( $text => Self::$variant, )+ other => Self::Other(other.into()) }
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let $crate::protocol::schema::object::Key(name) =
+                    serde::Deserialize::deserialize(from)?;
+                Ok(Self::from(&*name))
+            }
+        }
+    };
+}
+
+pub(crate) use {names, object, open_names};
