@@ -34,6 +34,8 @@ pub struct Failure {
     pub exit: Exit,
     /// What is wrong and what can be done.
     pub message: String,
+    /// The code of the JSON-RPC error, if the agent answered one.
+    pub code: Option<i32>,
 }
 
 impl Failure {
@@ -42,6 +44,7 @@ impl Failure {
         Self {
             exit: Exit::Usage,
             message: message.into(),
+            code: None,
         }
     }
 
@@ -50,6 +53,7 @@ impl Failure {
         Self {
             exit: Exit::Failed,
             message: message.into(),
+            code: None,
         }
     }
 }

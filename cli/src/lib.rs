@@ -1,13 +1,36 @@
 //! The command line, for both binaries: they differ in the runtime only.
+//!
+//! | module | what lives there |
+//! | --- | --- |
+//! | `flags` | what was typed, and what it means |
+//! | `acp` | serving an editor on standard input and output |
+//! | `turn`, `run` | one turn in the terminal |
+//! | `demo` | a turn on a scripted model, offline |
+//! | `setup` | connecting a model |
+//! | `render` | updates as styled text |
+//! | `host` | what the system is and what is configured |
 
+mod acp;
+mod demo;
 mod exit;
-pub mod flags;
+mod flags;
+mod host;
 mod logging;
 mod out;
-pub mod render;
+mod render;
+mod run;
 mod setup;
+mod terminal;
+mod turn;
 
+use std::io::Write as _;
 use std::process::ExitCode;
+
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
+
+use exit::{Exit, Failure};
+use flags::invocation::Invocation;
+use flags::low::LowArgs;
 
 /// What does the IO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +42,89 @@ pub enum Runtime {
     Blocking,
 }
 
-/// The whole program.
-pub fn main(_runtime: Runtime) -> ExitCode {
-    ExitCode::SUCCESS
+impl Runtime {
+    /// The name of the program on it.
+    const fn program(self) -> &'static str {
+        match self {
+            #[cfg(feature = "smol")]
+            Self::Smol => "reasonix",
+            Self::Blocking => "reasonix-blocking",
+        }
+    }
+}
+
+/// The whole program, from its command line to its exit code.
+pub fn main(runtime: Runtime) -> ExitCode {
+    let args = command(runtime)
+        .try_get_matches()
+        .and_then(|matches| LowArgs::from_arg_matches(&matches));
+    let args = match args {
+        Ok(args) => args,
+        Err(error) => {
+            // Help on a closed pipe is no fault.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match start(runtime, args) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            let text = logging::redacted(failure.to_string());
+            out::warn(format_args!("{}: {text}", runtime.program()));
+            failure.exit.into()
+        }
+    }
+}
+
+fn start(runtime: Runtime, args: LowArgs) -> Result<Exit, Failure> {
+    if let Err(error) = logging::start(args.log_file.as_deref(), args.verbose) {
+        let file = args.log_file.unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "--log-file {}: {error}",
+            file.display()
+        )));
+    }
+    match Invocation::new(args)? {
+        Invocation::Acp(config) => acp::serve(runtime, *config),
+        Invocation::Run(plan) => run::run(runtime, *plan),
+        Invocation::Demo(args) => demo::demo(runtime, args),
+        Invocation::Setup { args, home } => setup::setup(&args, &home),
+        Invocation::Completions(shell) => {
+            let mut text = Vec::new();
+            let mut command = command(runtime);
+            clap_complete::generate(shell, &mut command, runtime.program(), &mut text);
+            Ok(printed(&text))
+        }
+        Invocation::Man => Ok(printed(&manual(runtime))),
+    }
+}
+
+fn command(runtime: Runtime) -> Command {
+    LowArgs::command().name(runtime.program())
+}
+
+/// The manual: a page for the program and one for each command.
+fn manual(runtime: Runtime) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut command = command(runtime);
+    command.build();
+    let commands: Vec<_> = command.get_subcommands().cloned().collect();
+    for page in std::iter::once(command).chain(commands) {
+        let name = page.get_bin_name().unwrap_or_default().replace(' ', "-");
+        let page = match name.is_empty() {
+            true => page,
+            false => page.name(name),
+        };
+        clap_mangen::Man::new(page)
+            .render(&mut text)
+            .expect("a vector takes all that is written");
+    }
+    text
+}
+
+/// Writes `text` to standard output; a reader that has seen enough is no fault.
+fn printed(text: &[u8]) -> Exit {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text).and_then(|()| out.flush());
+    Exit::Ok
 }

@@ -1,1 +1,188 @@
+//! What was typed, put together with what is configured: complete, checked, ready to run.
 
+use std::env;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap_complete::Shell;
+use reasonix_core::agent::Config;
+use reasonix_core::model::Script;
+use reasonix_core::settings::Settings;
+
+use super::low::{AcpThen, AgentArgs, DemoArgs, LowArgs, LowCommand, RunArgs, SetupArgs};
+use super::models;
+use crate::exit::Failure;
+use crate::{host, logging};
+
+/// What is to be done.
+pub enum Invocation {
+    /// Serve a client on standard input and output.
+    Acp(Box<Config>),
+    /// One turn in the terminal.
+    Run(Box<RunPlan>),
+    /// The demonstration.
+    Demo(DemoArgs),
+    /// Connect a model.
+    Setup {
+        /// What is known already.
+        args: SetupArgs,
+        /// The agent's directory.
+        home: PathBuf,
+    },
+    /// Completions for a shell.
+    Completions(Shell),
+    /// The manual page.
+    Man,
+}
+
+/// One turn.
+pub struct RunPlan {
+    /// What the agent is made with.
+    pub config: Config,
+    /// Where it works: absolute.
+    pub cwd: String,
+    /// What it is asked.
+    pub prompt: String,
+    /// How the turn is shown.
+    pub show: Show,
+}
+
+/// How a turn is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// For people.
+    All,
+    /// The agent's message alone.
+    Answer,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Longest prompt taken from standard input, bytes.
+const MAX_PROMPT: u64 = 8 << 20;
+
+impl Invocation {
+    /// What `args` mean here and now. Reads configuration, scripts and a prompt; starts nothing.
+    pub fn new(args: LowArgs) -> Result<Self, Failure> {
+        Ok(match args.command {
+            LowCommand::Acp(acp) => match acp.then {
+                Some(AcpThen::Setup(args)) => Self::setup(args)?,
+                None => Self::Acp(Box::new(acp_config(&acp.agent)?)),
+            },
+            LowCommand::Run(run) => Self::Run(Box::new(run_plan(&run)?)),
+            LowCommand::Demo(demo) => Self::Demo(demo),
+            LowCommand::Setup(args) => Self::setup(args)?,
+            LowCommand::Completions { shell } => Self::Completions(shell),
+            LowCommand::Man => Self::Man,
+        })
+    }
+
+    fn setup(args: SetupArgs) -> Result<Self, Failure> {
+        let home = host::home().ok_or_else(|| {
+            Failure::usage("there is no place for the configuration: set REASONIX_HOME or HOME")
+        })?;
+        Ok(Self::Setup { args, home })
+    }
+}
+
+/// For `acp`: a bad configuration file is told to the client, so that editors can show it.
+fn acp_config(args: &AgentArgs) -> Result<Config, Failure> {
+    let settings = host::settings();
+    config(args, settings)
+}
+
+fn run_plan(args: &RunArgs) -> Result<RunPlan, Failure> {
+    let settings = host::settings();
+    let scripted = args.agent.model.as_deref().is_some_and(is_script);
+    if let (Some(fault), false) = (&settings.fault, scripted) {
+        return Err(Failure::usage(fault.clone()));
+    }
+    let config = config(&args.agent, settings)?;
+    let cwd = directory(args.cwd.as_deref())?;
+    let prompt = match args.prompt.as_str() {
+        "-" => from_stdin()?,
+        text => text.to_owned(),
+    };
+    if prompt.trim().is_empty() {
+        return Err(Failure::usage("the prompt is empty"));
+    }
+    let show = match (args.json, args.quiet) {
+        (true, _) => Show::Json,
+        (false, true) => Show::Answer,
+        (false, false) => Show::All,
+    };
+    Ok(RunPlan {
+        config,
+        cwd,
+        prompt,
+        show,
+    })
+}
+
+fn config(args: &AgentArgs, settings: Settings) -> Result<Config, Failure> {
+    logging::hide(&settings);
+    let mut config = host::config()?;
+    match args.model.as_deref() {
+        None => {}
+        Some(name) if is_script(name) => {
+            config.script = Some(script(&name["script:".len()..])?);
+        }
+        // With a broken file nothing can be looked up; the client is told what is broken.
+        Some(name) if settings.fault.is_some() => config.model = Some(name.into()),
+        Some(name) => {
+            let name = models::resolve(&settings, name)
+                .map_err(|why| Failure::usage(format!("--model: {why}")))?;
+            config.model = Some(name);
+        }
+    }
+    config.settings = settings;
+    config.permission_mode = args.permission_mode.unwrap_or_default();
+    config.preset = args.preset().unwrap_or_default();
+    config.max_steps = args.max_steps;
+    Ok(config)
+}
+
+fn is_script(model: &str) -> bool {
+    model.starts_with("script:")
+}
+
+/// The script in `file`, or which of its lines is wrong.
+fn script(file: &str) -> Result<Script, Failure> {
+    let text = fs::read_to_string(file)
+        .map_err(|e| Failure::usage(format!("--model script:{file}: {e}")))?;
+    Script::parse(&text).map_err(|e| Failure::usage(format!("--model script:{file}: {e}")))
+}
+
+/// The absolute path of the folder to work in.
+fn directory(asked: Option<&Path>) -> Result<String, Failure> {
+    let path = match asked {
+        Some(path) => fs::canonicalize(path)
+            .map_err(|e| Failure::usage(format!("--cwd {}: {e}", path.display())))?,
+        None => env::current_dir()
+            .map_err(|e| Failure::usage(format!("the current folder cannot be used: {e}")))?,
+    };
+    if !path.is_dir() {
+        return Err(Failure::usage(format!(
+            "--cwd {}: no folder",
+            path.display()
+        )));
+    }
+    match path.into_os_string().into_string() {
+        Ok(path) => Ok(path),
+        Err(path) => Err(Failure::usage(format!(
+            "the folder {} has a name that is no text",
+            path.display()
+        ))),
+    }
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .lock()
+        .take(MAX_PROMPT)
+        .read_to_string(&mut text)
+        .map_err(|e| Failure::usage(format!("the prompt could not be read: {e}")))?;
+    Ok(text)
+}

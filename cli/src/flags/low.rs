@@ -80,11 +80,11 @@ pub struct AgentArgs {
     pub model: Option<String>,
 
     /// How much of the tools and instructions the model gets: light, balanced or delivery
-    #[arg(long, value_name = "PRESET", value_parser = ["light", "balanced", "delivery"])]
+    #[arg(long, value_name = "PRESET", value_parser = ["light", "balanced", "delivery"], hide_possible_values = true)]
     pub preset: Option<String>,
 
     /// Older name of --preset: economy, balanced or delivery
-    #[arg(long, value_name = "PROFILE", value_parser = ["economy", "balanced", "delivery"], conflicts_with = "preset")]
+    #[arg(long, value_name = "PROFILE", value_parser = ["economy", "balanced", "delivery"], hide_possible_values = true, conflicts_with = "preset")]
     pub profile: Option<String>,
 
     /// Where sessions start, and a ceiling that nothing can raise: read-only, dontAsk,
@@ -124,8 +124,12 @@ pub struct RunArgs {
     pub cwd: Option<PathBuf>,
 
     /// Print one JSON object a line, for scripts
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
+
+    /// Print the agent's answer only
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// `demo`.

@@ -1,13 +1,8 @@
 //! Questions on the terminal. Written to standard error, so that standard output stays clean.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, Write as _};
 
-use crate::exit::{Exit, Failure};
-
-/// Whether there is somebody to ask.
-pub fn somebody_there() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
+use crate::exit::Failure;
 
 /// A line of text; `proposal` if it is empty. Asked again while it is refused by `check`.
 pub fn line(
@@ -52,8 +47,5 @@ pub fn secret(question: &str) -> Result<String, Failure> {
 }
 
 fn ended() -> Failure {
-    Failure {
-        exit: Exit::Failed,
-        message: "input ended; nothing was written".into(),
-    }
+    Failure::failed("input ended; nothing was written")
 }

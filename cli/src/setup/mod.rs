@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::exit::{Exit, Failure};
 use crate::flags::low::SetupArgs;
 use crate::out::say;
+use crate::terminal::somebody_there;
 use files::Entry;
 
 /// Runs it for the agent whose directory is `home`.
@@ -63,7 +64,7 @@ fn decide(
     config: &str,
     env_text: &str,
 ) -> Result<(Entry, Option<String>), Failure> {
-    let asks = ask::somebody_there() && !args.key_stdin;
+    let asks = somebody_there() && !args.key_stdin;
     let provider = answer(
         args.provider.as_deref(),
         asks.then_some("Provider (deepseek, openai, openrouter, local, or a name of your own)"),
@@ -85,10 +86,11 @@ fn decide(
             web_address,
         )?,
     };
+    let first_model = known.and_then(|k| k.model);
     let model = answer(
-        args.model.as_deref(),
+        args.model.as_deref().or(first_model.filter(|_| !asks)),
         asks.then_some("Model"),
-        known.and_then(|k| k.model),
+        first_model,
         "--model",
         model_id,
     )?;
