@@ -5,17 +5,37 @@
 //! said is decided in `protocol`, what is done next in `engine`, what may run in `permission`.
 
 mod config;
+mod content;
+mod dispatch;
+mod drive;
+pub mod models;
+mod opening;
+mod options;
+mod render;
+mod session;
 
 pub use crate::permission::PermissionMode;
 pub use config::{Config, Identity, Preset};
 
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
 use crate::call::{Call, News};
-use crate::ids::CallId;
+use crate::engine::Output;
+use crate::ids::{AskId, CallId, Counter, SessionKey, TurnKey};
 use crate::machine::{Machine, Next, Source};
-use crate::time::Instant;
+use crate::protocol::methods::Authenticate;
+use crate::protocol::{self, AgentSide, Asked, PeerInput, SideEffect};
+use crate::time::{Deadline, Instant, Timer};
+use crate::wire::RequestKey;
+
+use opening::Opening;
+use session::Session;
 
 /// What the world did. Exhaustive: drivers match it whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,20 +135,189 @@ pub enum CloseReason {
     Stalled,
 }
 
+/// Whose a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// A session that is being opened.
+    Opening(RequestKey),
+    /// A prompt whose attachments are being saved.
+    Preparing(SessionKey),
+    /// An engine.
+    Session(SessionKey),
+    /// `authenticate`.
+    Authenticating,
+}
+
 /// The whole agent as one machine.
 pub struct Agent {
     config: Config,
+    now: Instant,
+    side: AgentSide,
+    random: ChaCha20Rng,
+    /// Numbers for calls.
+    ids: Counter,
+    /// Calls that have not ended, closed sessions' calls too.
+    calls: BTreeMap<CallId, Owner>,
+    sessions: BTreeMap<SessionKey, Box<Session>>,
+    turns: BTreeMap<TurnKey, SessionKey>,
+    asks: BTreeMap<AskId, SessionKey>,
+    openings: BTreeMap<RequestKey, Opening>,
+    authenticating: BTreeMap<CallId, Asked<Authenticate>>,
+    /// When engines want to be woken.
+    timers: BTreeSet<(Deadline, SessionKey)>,
+    /// Sessions whose engines may have something to do.
+    queue: VecDeque<SessionKey>,
+    /// What the engine of the moment says; empty between two of its steps.
+    said: VecDeque<Output>,
+    /// Effects other than frames.
+    effects: VecDeque<Owned>,
+    closing: Closing,
+}
+
+/// Effects that are not borrowed.
+enum Owned {
+    Start(CallId, Call),
+    Abort(CallId),
+    Report(Report),
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The side is closed; calls settle.
+    Settling {
+        reason: CloseReason,
+        until: Instant,
+    },
+    /// `Close` was given: silence.
+    Closed,
 }
 
 impl Agent {
     /// An agent for one connection.
     pub fn new(config: Config) -> Self {
-        Self { config }
+        Self {
+            now: Instant::ZERO,
+            side: AgentSide::new(config.limits.clone()),
+            random: ChaCha20Rng::from_seed(config.seed),
+            ids: Counter::default(),
+            calls: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            openings: BTreeMap::new(),
+            authenticating: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            queue: VecDeque::new(),
+            said: VecDeque::new(),
+            effects: VecDeque::new(),
+            closing: Closing::No,
+            config,
+        }
     }
 
-    /// What it was made with.
+    /// What it was made with, with the settings as they were last read.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    fn random(&mut self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.random.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    fn jitter(&mut self) -> u64 {
+        self.random.next_u64()
+    }
+
+    fn report(&mut self, level: Level, text: String) {
+        let mut text = text.replace(['\n', '\r'], " ");
+        for provider in &self.config.settings.providers {
+            if let Some(key) = &provider.api_key {
+                key.redact(&mut text);
+            }
+        }
+        self.effects
+            .push_back(Owned::Report(Report { level, text }));
+    }
+
+    fn start(&mut self, owner: Owner, call: Call) -> CallId {
+        let id = CallId::new(self.ids.next());
+        self.calls.insert(id, owner);
+        self.effects.push_back(Owned::Start(id, call));
+        id
+    }
+
+    fn call_news(&mut self, id: CallId, news: News<'_>) {
+        let over = matches!(news, News::Done(_) | News::Failed(_));
+        let owner = if over {
+            self.calls.remove(&id)
+        } else {
+            self.calls.get(&id).copied()
+        };
+        match owner {
+            Some(Owner::Opening(key)) => self.opening_news(key, id, news),
+            Some(Owner::Preparing(key)) => self.prepared(key, id, news),
+            Some(Owner::Session(key)) => {
+                self.with_engine(key, |engine, cx| engine.handle_news(cx, id, news));
+            }
+            Some(Owner::Authenticating) => self.reconfigured(id, news),
+            None => {}
+        }
+    }
+
+    /// The end of the connection: commands in the background end too.
+    fn dispose(&mut self) {
+        let keys: Vec<_> = self.sessions.keys().copied().collect();
+        for key in keys {
+            self.with_engine(key, |engine, cx| engine.dispose(cx));
+        }
+    }
+
+    fn begin_closing(&mut self, reason: CloseReason) {
+        if self.closing != Closing::No {
+            return;
+        }
+        self.queue.clear();
+        self.timers.clear();
+        let until = self.now.plus(self.config.limits.close_grace);
+        self.closing = Closing::Settling { reason, until };
+        for id in self.calls.keys() {
+            self.effects.push_back(Owned::Abort(*id));
+        }
+    }
+
+    /// Does what can be done now until there is a frame to send or an effect to give.
+    fn work(&mut self) -> Next<()> {
+        loop {
+            if !self.effects.is_empty() || self.side.has_frame() {
+                return Next::Do(());
+            }
+            if let Closing::Settling { reason, until } = self.closing {
+                if self.calls.is_empty() || until <= self.now {
+                    return Next::Do(());
+                }
+                let _ = reason;
+                return Next::Wait(Some(Deadline {
+                    at: until,
+                    why: Timer::CloseGrace,
+                }));
+            }
+            match self.side.poll_effect() {
+                Next::Do(SideEffect::Event(event)) => self.handle_event(event),
+                Next::Do(SideEffect::Close(reason)) => self.begin_closing(reason.into()),
+                // Frames were looked for above.
+                Next::Do(SideEffect::Transmit(_)) => return Next::Wait(None),
+                Next::Wait(deadline) => {
+                    if !self.drive_next() {
+                        let timer = self.timers.first().map(|(deadline, _)| *deadline);
+                        return Next::Wait(Deadline::earlier(deadline, timer));
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -136,15 +325,89 @@ impl Machine for Agent {
     type Input<'a> = Input<'a>;
     type Effect<'a> = Effect<'a>;
 
-    fn handle_input(&mut self, _now: Instant, _input: Input<'_>) {}
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn poll_effect(&mut self) -> Next<Effect<'_>> {
-        Next::Wait(None)
+    fn handle_input(&mut self, now: Instant, input: Input<'_>) {
+        self.now = self.now.max(now);
+        if self.closing == Closing::Closed {
+            return;
+        }
+        match input {
+            Input::Received(bytes) => {
+                self.side.handle_input(self.now, PeerInput::Received(bytes));
+            }
+            Input::Unsent(bytes) => self.side.handle_input(self.now, PeerInput::Unsent(bytes)),
+            Input::PeerFinished => self.side.handle_input(self.now, PeerInput::PeerFinished),
+            Input::PeerGone => self.side.handle_input(self.now, PeerInput::PeerGone),
+            Input::Call { id, news } => self.call_news(id, news),
+            // Nothing of a conversation carries a date yet.
+            Input::Wall(WallClock { .. }) => {}
+        }
     }
 
-    fn room(&self, _source: Source) -> usize {
-        self.config.limits.peer_window
+    fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        if self.closing == Closing::Closed {
+            return;
+        }
+        self.side.handle_timeout(self.now);
+        while let Some((deadline, key)) = self.timers.first().copied()
+            && deadline.at <= self.now
+        {
+            self.timers.remove(&(deadline, key));
+            if let Some(session) = self.sessions.get_mut(&key) {
+                session.timer = None;
+            }
+            self.with_engine(key, |engine, cx| engine.handle_timeout(cx));
+        }
+    }
+
+    fn poll_effect(&mut self) -> Next<Effect<'_>> {
+        if self.closing == Closing::Closed {
+            return Next::Wait(None);
+        }
+        if let Next::Wait(deadline) = self.work() {
+            return Next::Wait(deadline);
+        }
+        match self.effects.pop_front() {
+            Some(Owned::Start(id, call)) => return Next::Do(Effect::Start { id, call }),
+            Some(Owned::Abort(id)) => return Next::Do(Effect::Abort { id }),
+            Some(Owned::Report(report)) => return Next::Do(Effect::Report(report)),
+            None => {}
+        }
+        if let Closing::Settling { reason, .. } = self.closing
+            && !self.side.has_frame()
+        {
+            self.closing = Closing::Closed;
+            return Next::Do(Effect::Close(reason));
+        }
+        match self.side.poll_effect() {
+            Next::Do(SideEffect::Transmit(frame)) => Next::Do(Effect::Transmit(frame)),
+            // `work` left off because there is a frame.
+            Next::Do(SideEffect::Event(_) | SideEffect::Close(_)) | Next::Wait(_) => {
+                unreachable!("a side that has a frame gives it first")
+            }
+        }
+    }
+
+    fn room(&self, source: Source) -> usize {
+        match source {
+            Source::Peer => self.side.room(Source::Peer),
+            Source::Call(id) => match self.calls.get(&id) {
+                Some(Owner::Session(key)) => self.engine_room(*key, id),
+                // Small answers, or a call nobody waits for: let it come and be over.
+                Some(Owner::Opening(_) | Owner::Preparing(_) | Owner::Authenticating) | None => {
+                    self.config.limits.call_window
+                }
+            },
+        }
+    }
+}
+
+impl From<protocol::CloseReason> for CloseReason {
+    fn from(reason: protocol::CloseReason) -> Self {
+        match reason {
+            protocol::CloseReason::Finished => Self::Finished,
+            protocol::CloseReason::Gone => Self::Gone,
+            protocol::CloseReason::Stalled => Self::Stalled,
+        }
     }
 }

@@ -105,6 +105,11 @@ impl AgentSide {
         todo!()
     }
 
+    /// Whether a frame waits to be transmitted: the next effect is its `Transmit`.
+    pub fn has_frame(&self) -> bool {
+        todo!()
+    }
+
     /// The embedder is done: what is open is answered as cancelled, then `Close`.
     pub fn close(&mut self) {
         todo!()

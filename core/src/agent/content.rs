@@ -1,0 +1,241 @@
+//! Prompt blocks to what the model gets. Pure: what has to be saved is returned, not written.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use sha2::{Digest, Sha256};
+
+use crate::model::Part;
+use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource};
+
+/// Where attachments go, beneath the working directory.
+pub(super) const FOLDER: &str = ".reasonix/attachments";
+
+/// Clients pad or do not: both are taken.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A prompt, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Prompt {
+    /// What the model gets: one text, then the images.
+    pub parts: Vec<Part>,
+    /// What has to be saved first.
+    pub files: Vec<Attachment>,
+}
+
+/// A file to save before the turn begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    /// Beneath the working directory.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the blocks of a prompt. The error names the block that cannot be used.
+pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut images = Vec::new();
+    let mut files: Vec<Attachment> = Vec::new();
+    for (n, block) in blocks.iter().enumerate() {
+        match block {
+            ContentBlock::Text(content) => texts.push(content.text.clone()),
+            ContentBlock::Image(content) => {
+                let bytes = decode(&content.data)
+                    .ok_or_else(|| format!("block {n} (image): data is not base64"))?;
+                let (extension, mime) = sniff(&bytes).ok_or_else(|| {
+                    format!("block {n} (image): the data is no PNG, JPEG, GIF or WebP picture")
+                })?;
+                let path = format!("{FOLDER}/{}.{extension}", digest(&bytes));
+                texts.push(format!("@{path}"));
+                images.push(Part::Image {
+                    mime: mime.into(),
+                    data: BASE64.encode(&bytes),
+                });
+                files.push(Attachment { path, bytes });
+            }
+            ContentBlock::Resource(content) => match &content.resource {
+                EmbeddedResourceResource::Text(file) => texts.push(format!(
+                    "<file uri=\"{}\">\n{}\n</file>",
+                    attribute(&file.uri),
+                    file.text
+                )),
+                EmbeddedResourceResource::Blob(file) => {
+                    let bytes = decode(&file.blob)
+                        .ok_or_else(|| format!("block {n} (resource): blob is not base64"))?;
+                    let path = format!("{FOLDER}/{}-{}", digest(&bytes), base_name(&file.uri));
+                    texts.push(format!("@{path}"));
+                    files.push(Attachment { path, bytes });
+                }
+            },
+            ContentBlock::ResourceLink(link) => texts.push(format!("@{}", link.uri)),
+            // The protocol side refuses it, since it is not advertised.
+            ContentBlock::Audio(_) => {
+                return Err(format!("block {n} (audio): sound is not supported"));
+            }
+        }
+    }
+    let mut parts = Vec::with_capacity(images.len() + 1);
+    parts.push(Part::Text(texts.join("\n\n")));
+    parts.append(&mut images);
+    files.dedup();
+    Ok(Prompt { parts, files })
+}
+
+fn decode(data: &str) -> Option<Vec<u8>> {
+    BASE64.decode(data).ok()
+}
+
+/// What a picture is, by its first bytes, whatever its media type says.
+fn sniff(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some(("png", "image/png")),
+        [0xFF, 0xD8, 0xFF, ..] => Some(("jpg", "image/jpeg")),
+        [b'G', b'I', b'F', b'8', ..] => Some(("gif", "image/gif")),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some(("webp", "image/webp")),
+        _ => None,
+    }
+}
+
+/// The beginning of the digest of `bytes`: the same picture is saved once.
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The last segment of an address, as a harmless file name.
+fn base_name(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let name: String = path
+        .rsplit(['/', '\\'])
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
+                c
+            } else {
+                '_'
+            }
+        })
+        .take(64)
+        .collect();
+    if name.trim_matches('.').is_empty() {
+        "resource".into()
+    } else {
+        name
+    }
+}
+
+fn attribute(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::schema::{
+        BlobResourceContents, EmbeddedResource, ImageContent, ResourceLink, TextResourceContents,
+    };
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+    fn text_of(prompt: &Prompt) -> &str {
+        match &prompt.parts[0] {
+            Part::Text(text) => text,
+            Part::Image { .. } => panic!("the text comes first"),
+        }
+    }
+
+    #[test]
+    fn a_link_stands_where_it_was_and_a_text_is_marked_as_a_file() {
+        let prompt = read(&[
+            ContentBlock::text("look at"),
+            ContentBlock::ResourceLink(ResourceLink::new("x", "file:///w/x")),
+            ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::Text(
+                TextResourceContents::new("inside", "file:///w/\"y"),
+            ))),
+        ])
+        .expect("all can be used");
+        assert_eq!(
+            text_of(&prompt),
+            "look at\n\n@file:///w/x\n\n<file uri=\"file:///w/&quot;y\">\ninside\n</file>"
+        );
+        assert!(prompt.files.is_empty());
+    }
+
+    #[test]
+    fn a_picture_is_saved_under_what_it_is_and_sent() {
+        let prompt = read(&[ContentBlock::Image(ImageContent::new(PNG, "image/jpeg"))])
+            .expect("it is a picture");
+        assert!(text_of(&prompt).starts_with("@.reasonix/attachments/"));
+        assert!(text_of(&prompt).ends_with(".png"));
+        assert!(matches!(&prompt.parts[1], Part::Image { mime, .. } if mime == "image/png"));
+        assert_eq!(prompt.files.len(), 1);
+    }
+
+    #[test]
+    fn a_name_in_an_address_cannot_lead_anywhere_else() {
+        for (uri, name) in [
+            ("file:///a/b.pdf?x#y", "b.pdf"),
+            ("..", "resource"),
+            ("a/../..", "resource"),
+            ("x/\u{e9}\u{0}y", "__y"),
+            ("", "resource"),
+        ] {
+            assert_eq!(base_name(uri), name, "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_used_is_named() {
+        let blocks = vec![
+            (
+                ContentBlock::Image(ImageContent::new("!", "image/png")),
+                "block 0 (image)",
+            ),
+            (
+                ContentBlock::Image(ImageContent::new("aGk=", "image/png")),
+                "no PNG",
+            ),
+            (
+                ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::Blob(
+                    BlobResourceContents::new("!", "x"),
+                ))),
+                "block 0 (resource)",
+            ),
+        ];
+        for (block, part) in blocks {
+            let error = read(&[block]).expect_err(part).to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

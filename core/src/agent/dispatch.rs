@@ -1,0 +1,436 @@
+//! What the client asks for: events of the protocol side to sessions and engines.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::opening::{auth_required, context_window};
+use super::options::{self, Axis};
+use super::session::{Asking, Preparing, files_to_save};
+use super::{Agent, Level, Owner, Preset, content, models, render};
+use crate::call::{Call, Expect, News, Outcome, Write};
+use crate::error::IoKind;
+use crate::ids::{CallId, SessionKey, TurnKey};
+use crate::permission::Posture;
+use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetMode, SetModel};
+use crate::protocol::schema::{
+    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest,
+    AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, Implementation,
+    InitializeRequest, InitializeResponse, Marker, PromptRequest, ProtocolVersion,
+    SessionConfigOption, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModelRequest, SetSessionModelResponse,
+};
+use crate::protocol::{AgentEvent, Asked, ClientAnswer};
+use crate::wire::RpcError;
+use serde::Serialize;
+
+/// The one way to authenticate, under both of its types.
+const SETUP: &str = "reasonix-setup";
+
+#[derive(Serialize)]
+struct AboveCeiling<'a> {
+    code: &'a str,
+    ceiling: &'a str,
+}
+
+impl Agent {
+    pub(super) fn handle_event(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::Initialize { asked, request } => self.initialize(asked, &request),
+            AgentEvent::Authenticate { asked, request } => self.authenticate(asked, &request),
+            AgentEvent::NewSession { asked, request } => self.new_session(asked, request),
+            AgentEvent::CancelRequest { key } => self.cancel_opening(key),
+            AgentEvent::Prompt {
+                turn,
+                session,
+                request,
+            } => self.prompt(turn, session, &request),
+            AgentEvent::Cancel { turn } => self.cancel_turn(turn),
+            AgentEvent::CloseSession { asked, session, .. } => {
+                self.close_session(session);
+                self.side.answer(asked, Ok(CloseSessionResponse::default()));
+            }
+            AgentEvent::SetConfigOption {
+                asked,
+                session,
+                request,
+            } => {
+                self.set_config_option(asked, session, &request);
+            }
+            AgentEvent::SetModel {
+                asked,
+                session,
+                request,
+            } => {
+                self.set_model(asked, session, &request);
+            }
+            AgentEvent::SetMode { asked, request, .. } => {
+                let why = format!("no mode `{}`: this agent has no modes", request.mode_id);
+                self.side
+                    .answer::<SetMode>(asked, Err(RpcError::invalid_params(&why)));
+            }
+            AgentEvent::Settled { ask, answer } => self.settled(ask, &answer),
+            AgentEvent::Ready { turn } => {
+                if let Some(key) = self.turns.get(&turn).copied() {
+                    self.flush(key);
+                    self.enqueue(key);
+                }
+            }
+            AgentEvent::PeerFinished | AgentEvent::PeerGone => self.dispose(),
+            AgentEvent::Misbehaved(fault) => self.report(Level::Warn, format!("client: {fault}")),
+            // Not advertised: the side answers these itself when no event is taken for them.
+            AgentEvent::Logout { asked, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found("logout")));
+            }
+            AgentEvent::LoadSession { asked, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found("session/load")));
+            }
+            AgentEvent::ResumeSession { asked, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found("session/resume")));
+            }
+            AgentEvent::ListSessions { asked, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found("session/list")));
+            }
+            AgentEvent::DeleteSession { asked, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found("session/delete")));
+            }
+            AgentEvent::VendorRequest { asked, method, .. } => {
+                self.side
+                    .answer(asked, Err(RpcError::method_not_found(&method)));
+            }
+            AgentEvent::VendorNotification { .. } | AgentEvent::ReplayReady { .. } => {}
+        }
+    }
+
+    fn initialize(&mut self, asked: Asked<Initialize>, request: &InitializeRequest) {
+        let mut capabilities = AgentCapabilities::default();
+        capabilities.prompt_capabilities.image = true;
+        capabilities.prompt_capabilities.embedded_context = true;
+        capabilities.session_capabilities.close = Some(Marker::default());
+        let identity = &self.config.identity;
+        let mut info = Implementation::new(identity.name.clone(), identity.version.clone());
+        info.title = Some(identity.title.clone());
+        let mut response = InitializeResponse::new(ProtocolVersion::V1);
+        response.agent_capabilities = capabilities;
+        response.agent_info = Some(info);
+        if request.client_capabilities.auth.terminal {
+            let mut method = AuthMethodTerminal::new(SETUP, "Reasonix setup");
+            method.description = Some("Sets up a provider and its key in a terminal".into());
+            method.args.push("setup".into());
+            response.auth_methods.push(AuthMethod::Terminal(method));
+        } else if self.usable_model().is_err() {
+            let mut method = AuthMethodAgent::new(SETUP, "Reasonix setup");
+            method.description = Some(
+                "Run `reasonix setup` in a terminal, then choose this to read it again".into(),
+            );
+            response.auth_methods.push(AuthMethod::Agent(method));
+        }
+        self.side.answer(asked, Ok(response));
+    }
+
+    fn authenticate(&mut self, asked: Asked<Authenticate>, request: &AuthenticateRequest) {
+        if request.method_id.trim() != SETUP {
+            let why = format!("no such method: there is `{SETUP}`");
+            return self.side.answer(asked, Err(RpcError::invalid_params(&why)));
+        }
+        if self.usable_model().is_ok() {
+            return self.side.answer(asked, Ok(AuthenticateResponse::default()));
+        }
+        let id = self.start(Owner::Authenticating, Call::Reconfigure);
+        self.authenticating.insert(id, asked);
+    }
+
+    /// Configuration was read again.
+    pub(super) fn reconfigured(&mut self, id: CallId, news: News<'_>) {
+        let fault = match news {
+            News::Done(Outcome::Reconfigured(Ok(settings))) => {
+                self.config.settings = *settings;
+                None
+            }
+            News::Done(Outcome::Reconfigured(Err(why))) => Some(why),
+            News::Failed(fault) => Some(format!("{fault}")),
+            News::Done(_) => Some("the configuration was not read".into()),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(asked) = self.authenticating.remove(&id) else {
+            return;
+        };
+        let result = match fault {
+            Some(why) => Err(auth_required("", &why)),
+            None => self.usable_model().map(|_| AuthenticateResponse::default()),
+        };
+        self.side.answer(asked, result);
+    }
+
+    fn prompt(&mut self, turn: TurnKey, key: SessionKey, request: &PromptRequest) {
+        let read = content::read(&request.prompt);
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let prompt = match read {
+            Ok(prompt) => prompt,
+            Err(why) => {
+                if let Some(turn) = self.side.turn(turn) {
+                    turn.fail(RpcError::invalid_params(&why));
+                }
+                return;
+            }
+        };
+        session.turn = Some(turn);
+        self.turns.insert(turn, key);
+        if prompt.files.is_empty() {
+            return self.with_engine(key, |engine, cx| engine.prompt(cx, prompt.parts));
+        }
+        let root = session.root.clone();
+        let mut preparing = Preparing {
+            parts: prompt.parts,
+            writing: Default::default(),
+        };
+        for (file, ignore) in files_to_save(prompt.files) {
+            let call = Call::Write(Write {
+                path: format!("{root}/{}", file.path),
+                beneath: Some(root.clone()),
+                bytes: file.bytes,
+                expect: if ignore {
+                    Expect::Absent
+                } else {
+                    Expect::Anything
+                },
+                parents: true,
+            });
+            let id = self.start(Owner::Preparing(key), call);
+            preparing.writing.insert(id, (!ignore).then_some(file.path));
+        }
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.preparing = Some(preparing);
+        }
+    }
+
+    /// An attachment is saved, or is not.
+    pub(super) fn prepared(&mut self, key: SessionKey, id: CallId, news: News<'_>) {
+        let fault = match news {
+            News::Done(_) => None,
+            News::Failed(fault) => Some(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let Some(preparing) = &mut session.preparing else {
+            return;
+        };
+        let Some(path) = preparing.writing.remove(&id) else {
+            return;
+        };
+        match (path, fault) {
+            (Some(path), Some(fault)) => preparing.not_saved(&path, &fault.message),
+            // The file that keeps attachments out of version control is there, or cannot be.
+            (None, Some(fault)) if fault.kind == IoKind::Exists => {}
+            (None, Some(_)) | (_, None) => {}
+        }
+        if preparing.writing.is_empty()
+            && let Some(preparing) = session.preparing.take()
+        {
+            self.with_engine(key, |engine, cx| engine.prompt(cx, preparing.parts));
+        }
+    }
+
+    fn cancel_turn(&mut self, turn: TurnKey) {
+        let Some(key) = self.turns.get(&turn).copied() else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        if session.preparing.take().is_some() {
+            self.finish(key, crate::engine::Ending::Cancelled);
+            return;
+        }
+        self.with_engine(key, |engine, cx| engine.cancel(cx));
+    }
+
+    /// The client's answer to a card or question.
+    fn settled(&mut self, ask: crate::ids::AskId, answer: &ClientAnswer) {
+        let Some(key) = self.asks.remove(&ask) else {
+            return;
+        };
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let Some(asking) = session.asks.remove(&ask) else {
+            return;
+        };
+        let reply = match answer {
+            ClientAnswer::RequestPermission(Ok(reply)) => Some(reply),
+            // An error, a malformed answer, a lost connection: denied.
+            _ => None,
+        };
+        match asking {
+            Asking::Permit { card, always } => {
+                let decision = render::decision(reply, always);
+                self.with_engine(key, |engine, cx| engine.decided(cx, card, decision));
+            }
+            Asking::Question {
+                card,
+                call,
+                questions,
+                mut answers,
+            } => {
+                let answer = render::answer(reply, &questions[answers.len()]);
+                let unanswered = answer == crate::tools::Answer::Unanswered;
+                answers.push(answer);
+                // Who does not answer one question is not asked the others.
+                if unanswered || answers.len() == questions.len() {
+                    self.with_engine(key, |engine, _| engine.answered(card, answers));
+                } else {
+                    self.ask_question(key, card, call, questions, answers);
+                }
+            }
+        }
+    }
+
+    fn set_config_option(
+        &mut self,
+        asked: Asked<SetConfigOption>,
+        key: SessionKey,
+        request: &SetSessionConfigOptionRequest,
+    ) {
+        let result = match &request.value {
+            ConfigValue::Id(value) => self.set_axis(key, &request.config_id, value),
+            ConfigValue::Boolean(_) => Err(RpcError::invalid_params(&format!(
+                "option `{}` takes a string",
+                request.config_id
+            ))),
+        };
+        let result = result.map(SetSessionConfigOptionResponse::new);
+        self.side.answer(asked, result);
+    }
+
+    fn set_model(
+        &mut self,
+        asked: Asked<SetModel>,
+        key: SessionKey,
+        request: &SetSessionModelRequest,
+    ) {
+        let result = self.set_axis(key, "model", &request.model_id);
+        if let (Ok(options), Some(mut session)) = (&result, self.side.session(key)) {
+            let update = ConfigOptionUpdate::new(options.clone());
+            session.notify(&SessionUpdate::ConfigOptionUpdate(update));
+        }
+        self.side
+            .answer(asked, result.map(|_| SetSessionModelResponse::default()));
+    }
+
+    /// Sets one axis; the answer is all options with the values they have now. A change of the
+    /// model or its effort takes effect with the next turn, one of the approvals at once.
+    fn set_axis(
+        &mut self,
+        key: SessionKey,
+        id: &str,
+        value: &str,
+    ) -> Result<alloc::vec::Vec<SessionConfigOption>, RpcError> {
+        let not_offered =
+            || RpcError::invalid_params(&format!("option `{id}` has no value `{value}`"));
+        let axis = Axis::of(id)
+            .ok_or_else(|| RpcError::invalid_params(&format!("there is no option `{id}`")))?;
+        let settings = &self.config.settings;
+        let session = self.sessions.get_mut(&key).ok_or_else(not_offered)?;
+        let mut axes = session.axes.clone();
+        match axis {
+            Axis::Model => {
+                if value != axes.model {
+                    axes.model = match (value, &self.config.script) {
+                        (models::SCRIPT, Some(_)) => value.into(),
+                        (_, Some(_) | None) => models::find(settings, value)
+                            .map_err(|_| not_offered())?
+                            .name(),
+                    };
+                    let efforts = options::efforts(settings, &axes.model);
+                    if !axes
+                        .effort
+                        .as_ref()
+                        .is_some_and(|effort| efforts.contains(effort))
+                    {
+                        axes.effort = None;
+                    }
+                }
+            }
+            Axis::Effort => {
+                let efforts = options::efforts(settings, &axes.model);
+                axes.effort = match value {
+                    "auto" if !efforts.is_empty() => None,
+                    _ if efforts.iter().any(|effort| effort == value) => Some(value.into()),
+                    _ => return Err(not_offered()),
+                };
+            }
+            Axis::Preset => axes.preset = Preset::named(value).ok_or_else(not_offered)?,
+            Axis::Approval => {
+                let posture = Posture::from_name(value).ok_or_else(not_offered)?;
+                let mode = self.config.permission_mode;
+                if !mode.ceiling.admits(posture) {
+                    let ceiling = mode.ceiling.posture().name();
+                    let why = format!("`{value}` is above the ceiling `{ceiling}`");
+                    return Err(RpcError::invalid_params(&why).with_data(&AboveCeiling {
+                        code: "acp.tool_approval.above_ceiling",
+                        ceiling,
+                    }));
+                }
+                if !mode.offered().any(|offered| offered == posture) {
+                    return Err(not_offered());
+                }
+                axes.posture = posture;
+            }
+        }
+        let answers = (axes.model != session.axes.model) || (axes.effort != session.axes.effort);
+        if answers {
+            let brain = self
+                .brain(&axes)
+                .map_err(|why| RpcError::invalid_params(&why))?;
+            let window = context_window(&self.config.settings, &axes.model);
+            self.with_engine(key, |engine, _| engine.set_brain(brain, window));
+        }
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.axes = axes.clone();
+        }
+        self.with_engine(key, |engine, cx| {
+            engine.set_light(axes.preset == Preset::Light);
+            engine.set_posture(cx, axes.posture);
+        });
+        Ok(self.options(&axes))
+    }
+
+    /// The options as they stand now.
+    pub(super) fn options(&self, axes: &options::Axes) -> alloc::vec::Vec<SessionConfigOption> {
+        options::list(axes, &self.config.settings, self.config.permission_mode)
+    }
+
+    fn close_session(&mut self, key: SessionKey) {
+        self.with_engine(key, |engine, cx| engine.dispose(cx));
+        if let Some(session) = self.sessions.remove(&key) {
+            for ask in session.asks.keys() {
+                self.asks.remove(ask);
+            }
+            if let Some(timer) = session.timer {
+                self.timers.remove(&(timer, key));
+            }
+            if let Some(turn) = session.turn {
+                self.turns.remove(&turn);
+            }
+        }
+    }
+}
+
+/// What the client could still do about a failed turn is in the code; the rest is for people.
+pub(super) fn turn_failed(message: String) -> RpcError {
+    #[derive(Serialize)]
+    struct Data {
+        code: &'static str,
+    }
+    RpcError::internal(&message).with_data(&Data {
+        code: "turn_failed",
+    })
+}

@@ -1,0 +1,363 @@
+//! Sessions and their engines in motion: who is driven next, what an engine says, and what waits
+//! because the client has no room.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::dispatch::turn_failed;
+use super::opening::auth_required;
+use super::session::Asking;
+use super::{Agent, Level, Owned, Owner, render};
+use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
+use crate::error::CommandError;
+use crate::ids::{CallId, SessionKey};
+use crate::protocol::methods::RequestPermission;
+use crate::protocol::schema::{PromptResponse, StopReason};
+use crate::protocol::{TextKind, TurnMut};
+use crate::tools::{Answer, Question};
+
+/// Steps of one session before the next one has its turn.
+const STEPS: usize = 64;
+
+impl Agent {
+    /// Lends the engine of a session what it needs, and passes on what it says.
+    pub(super) fn with_engine(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut Engine, &mut Context<'_>),
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let mut cx = Context {
+            now: self.now,
+            ids: &mut self.ids,
+            limits: &self.config.limits,
+            out: &mut self.said,
+        };
+        act(&mut session.engine, &mut cx);
+        self.pass_on(key);
+        self.enqueue(key);
+        self.set_timer(key);
+    }
+
+    pub(super) fn enqueue(&mut self, key: SessionKey) {
+        if let Some(session) = self.sessions.get_mut(&key)
+            && !session.queued
+        {
+            session.queued = true;
+            self.queue.push_back(key);
+        }
+    }
+
+    /// Drives the next session that may have something to do. Returns whether there was one.
+    pub(super) fn drive_next(&mut self) -> bool {
+        let Some(key) = self.queue.pop_front() else {
+            return false;
+        };
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.queued = false;
+        }
+        let mut more = true;
+        for _ in 0..STEPS {
+            let Some(session) = self.sessions.get_mut(&key) else {
+                return true;
+            };
+            if !session.outbox.is_empty() {
+                more = false;
+                break;
+            }
+            let mut cx = Context {
+                now: self.now,
+                ids: &mut self.ids,
+                limits: &self.config.limits,
+                out: &mut self.said,
+            };
+            more = session.engine.step(&mut cx);
+            self.pass_on(key);
+            if !more {
+                break;
+            }
+        }
+        if more {
+            self.enqueue(key);
+        }
+        self.set_timer(key);
+        true
+    }
+
+    fn set_timer(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let wanted = session.engine.deadline();
+        if wanted != session.timer {
+            if let Some(old) = session.timer {
+                self.timers.remove(&(old, key));
+            }
+            if let Some(new) = wanted {
+                self.timers.insert((new, key));
+            }
+            session.timer = wanted;
+        }
+    }
+
+    pub(super) fn engine_room(&self, key: SessionKey, id: CallId) -> usize {
+        match self.sessions.get(&key) {
+            Some(session) if !session.outbox.is_empty() => 0,
+            Some(session) => session.engine.room(id, &self.config.limits).unwrap_or(0),
+            None => self.config.limits.call_window,
+        }
+    }
+
+    /// Passes on what an engine said. Calls and their ends never wait for a slow client.
+    fn pass_on(&mut self, key: SessionKey) {
+        while let Some(output) = self.said.pop_front() {
+            match output {
+                Output::Start { id, call } => {
+                    self.calls.insert(id, Owner::Session(key));
+                    self.effects.push_back(Owned::Start(id, call));
+                }
+                Output::Abort { id } => self.effects.push_back(Owned::Abort(id)),
+                Output::Withdraw { card } => self.withdraw(key, card),
+                Output::Log(text) => self.report(Level::Info, text),
+                Output::Update(_)
+                | Output::Permit { .. }
+                | Output::Questions { .. }
+                | Output::Finished(_) => {
+                    let waits = self.sessions.get(&key).is_none_or(|s| !s.outbox.is_empty());
+                    let refused = if waits {
+                        Some(output)
+                    } else {
+                        self.show(key, output)
+                    };
+                    if let (Some(output), Some(session)) = (refused, self.sessions.get_mut(&key)) {
+                        session.outbox.push_back(output);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Room is there again: what waits goes first.
+    pub(super) fn flush(&mut self, key: SessionKey) {
+        loop {
+            let Some(session) = self.sessions.get_mut(&key) else {
+                return;
+            };
+            let Some(output) = session.outbox.pop_front() else {
+                session.engine.held_until(self.now);
+                return;
+            };
+            if let Some(output) = self.show(key, output) {
+                if let Some(session) = self.sessions.get_mut(&key) {
+                    session.outbox.push_front(output);
+                }
+                return;
+            }
+        }
+    }
+
+    /// Shows one thing to the client; gives it back if there is no room.
+    fn show(&mut self, key: SessionKey, output: Output) -> Option<Output> {
+        match output {
+            Output::Update(update) => self.show_update(key, update).map(Output::Update),
+            Output::Permit {
+                card,
+                call,
+                proposal,
+                always,
+            } => {
+                let session = self.sessions.get_mut(&key)?;
+                let offered = always.is_some();
+                let request = render::permission(session.id.clone(), call, proposal, always);
+                match self.side.ask::<RequestPermission>(&request) {
+                    Ok(ask) => {
+                        session.asks.insert(
+                            ask,
+                            Asking::Permit {
+                                card,
+                                always: offered,
+                            },
+                        );
+                        self.asks.insert(ask, key);
+                    }
+                    // Who cannot be asked has not allowed it.
+                    Err(_) => {
+                        self.with_engine(key, |engine, cx| {
+                            engine.decided(cx, card, Decision::Reject);
+                        });
+                    }
+                }
+                None
+            }
+            Output::Questions {
+                card,
+                call,
+                questions,
+            } => {
+                self.ask_question(key, card, call, questions, Vec::new());
+                None
+            }
+            Output::Finished(ending) => {
+                self.finish(key, ending);
+                None
+            }
+            // These never wait.
+            Output::Start { .. }
+            | Output::Abort { .. }
+            | Output::Withdraw { .. }
+            | Output::Log(_) => None,
+        }
+    }
+
+    fn show_update(&mut self, key: SessionKey, update: Update) -> Option<Update> {
+        let turn = self.sessions.get(&key)?.turn?;
+        let mut turn = self.side.turn(turn)?;
+        match update {
+            Update::Text {
+                thought,
+                text,
+                message,
+            } => {
+                let kind = if thought {
+                    TextKind::Thought
+                } else {
+                    TextKind::Message
+                };
+                match say(&mut turn, kind, text.as_str(), message) {
+                    Err(CommandError::Full(())) => Some(Update::Text {
+                        thought,
+                        text,
+                        message,
+                    }),
+                    Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
+                }
+            }
+            Update::Call { .. }
+            | Update::Running { .. }
+            | Update::Progress { .. }
+            | Update::Ended { .. }
+            | Update::Plan(_)
+            | Update::Usage { .. } => {
+                let frame = render::update(update.clone(), &self.config.limits);
+                match turn.update(&frame) {
+                    Err(CommandError::Full(())) => Some(update),
+                    Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
+                }
+            }
+        }
+    }
+
+    /// Asks the question after those that were answered, or answers for a client that cannot.
+    pub(super) fn ask_question(
+        &mut self,
+        key: SessionKey,
+        card: CardId,
+        call: String,
+        questions: Vec<Question>,
+        mut answers: Vec<Answer>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let next = questions.get(answers.len());
+        let request = next.and_then(|next| render::question(session.id.clone(), &call, next));
+        let ask = request.and_then(|request| self.side.ask::<RequestPermission>(&request).ok());
+        match ask {
+            Some(ask) => {
+                session.asks.insert(
+                    ask,
+                    Asking::Question {
+                        card,
+                        call,
+                        questions,
+                        answers,
+                    },
+                );
+                self.asks.insert(ask, key);
+            }
+            None => {
+                answers.push(Answer::Unanswered);
+                self.with_engine(key, |engine, _| engine.answered(card, answers));
+            }
+        }
+    }
+
+    /// A card or question is no longer open: withdrawn if it was asked, forgotten if it waits.
+    fn withdraw(&mut self, key: SessionKey, card: CardId) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        session.outbox.retain(|output| match output {
+            Output::Permit { card: waiting, .. } | Output::Questions { card: waiting, .. } => {
+                *waiting != card
+            }
+            Output::Update(_)
+            | Output::Start { .. }
+            | Output::Abort { .. }
+            | Output::Withdraw { .. }
+            | Output::Finished(_)
+            | Output::Log(_) => true,
+        });
+        let open = session
+            .asks
+            .iter()
+            .find(|(_, asking)| asking.card() == card);
+        if let Some(ask) = open.map(|(ask, _)| *ask) {
+            session.asks.remove(&ask);
+            self.asks.remove(&ask);
+            self.side.withdraw(ask);
+        }
+    }
+
+    /// Answers the prompt.
+    pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let Some(turn) = session.turn.take() else {
+            return;
+        };
+        self.turns.remove(&turn);
+        let model = session.axes.model.clone();
+        let reason = match ending {
+            Ending::EndTurn => StopReason::EndTurn,
+            Ending::MaxTokens => StopReason::MaxTokens,
+            Ending::MaxSteps => StopReason::MaxTurnRequests,
+            Ending::Refusal => StopReason::Refusal,
+            Ending::Cancelled => StopReason::Cancelled,
+            Ending::Failed { mut message, auth } => {
+                for provider in &self.config.settings.providers {
+                    if let Some(secret) = &provider.api_key {
+                        secret.redact(&mut message);
+                    }
+                }
+                let error = if auth {
+                    auth_required(&model, &message)
+                } else {
+                    turn_failed(message)
+                };
+                if let Some(turn) = self.side.turn(turn) {
+                    turn.fail(error);
+                }
+                return;
+            }
+        };
+        if let Some(turn) = self.side.turn(turn) {
+            turn.finish(PromptResponse::new(reason));
+        }
+    }
+}
+
+/// Text by the way that allocates nothing.
+fn say(
+    turn: &mut TurnMut<'_>,
+    kind: TextKind,
+    text: &str,
+    message: Option<u64>,
+) -> Result<(), CommandError<()>> {
+    let mut buffer = [0; 21];
+    let id = message.map(|number| render::message_id(number, &mut buffer));
+    turn.text(kind, text, id)
+}

@@ -1,0 +1,148 @@
+//! The options of a session: independent axes, the names they have on the wire, and the legacy
+//! names that are still taken.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::config::Preset;
+use super::models;
+use crate::permission::{PermissionMode, Posture};
+use crate::protocol::schema::{
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
+};
+use crate::settings::Settings;
+
+/// What a session is set to. No axis moves another, but for an effort that the model does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Axes {
+    /// `provider/model`, or the scripted model.
+    pub model: String,
+    /// None: `auto`, the provider decides.
+    pub effort: Option<String>,
+    /// How much of the tools the model gets.
+    pub preset: Preset,
+    /// What was chosen for approvals; the ceiling is above it.
+    pub posture: Posture,
+}
+
+/// One axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    Model,
+    Effort,
+    Preset,
+    Approval,
+}
+
+impl Axis {
+    /// The axis of an option's id; legacy ids too.
+    pub(super) fn of(id: &str) -> Option<Self> {
+        match id {
+            "model" | "models" => Some(Self::Model),
+            "effort" | "reasoning_effort" | "thought_level" => Some(Self::Effort),
+            "agent_preset" | "work_mode" | "profile" | "runtime_profile" | "token_mode" => {
+                Some(Self::Preset)
+            }
+            "tool_approval" | "approval" | "approval_mode" | "tool_approval_mode" => {
+                Some(Self::Approval)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The efforts of a model, if it has any.
+pub(super) fn efforts<'a>(settings: &'a Settings, model: &str) -> &'a [String] {
+    models::find(settings, model).map_or(&[], |choice| choice.model.efforts.as_slice())
+}
+
+/// The options as the client sees them, most important first.
+pub(super) fn list(
+    axes: &Axes,
+    settings: &Settings,
+    mode: PermissionMode,
+) -> Vec<SessionConfigOption> {
+    let mut options = Vec::with_capacity(4);
+    options.push(model(axes, settings));
+    let efforts = efforts(settings, &axes.model);
+    if !efforts.is_empty() {
+        let values = core::iter::once("auto").chain(efforts.iter().map(String::as_str));
+        let current = axes.effort.as_deref().unwrap_or("auto");
+        let mut option = SessionConfigOption::select(
+            "effort",
+            "Effort",
+            current,
+            values
+                .map(|value| SessionConfigSelectOption::new(value, value))
+                .collect(),
+        );
+        option.description = Some("How much the model thinks before it answers".into());
+        option.category = Some(SessionConfigOptionCategory::ThoughtLevel);
+        options.push(option);
+    }
+    let mut option = SessionConfigOption::select(
+        "agent_preset",
+        "Execution Setting",
+        axes.preset.name(),
+        Preset::ALL
+            .iter()
+            .map(|preset| preset_value(*preset))
+            .collect(),
+    );
+    option.description = Some("How many tools and instructions the model gets".into());
+    option.category = Some(SessionConfigOptionCategory::from("_agent_preset"));
+    options.push(option);
+    let mut option = SessionConfigOption::select(
+        "tool_approval",
+        "Tool Approval",
+        mode.ceiling.clip(axes.posture).name(),
+        mode.offered().map(posture_value).collect(),
+    );
+    option.description = Some("What runs without asking".into());
+    option.category = Some(SessionConfigOptionCategory::from("_tool_approval"));
+    options.push(option);
+    options
+}
+
+fn model(axes: &Axes, settings: &Settings) -> SessionConfigOption {
+    let mut values: Vec<_> = models::all(settings)
+        .map(|choice| {
+            let mut value = SessionConfigSelectOption::new(choice.name(), choice.name());
+            value.description = Some(choice.provider.name.clone());
+            value
+        })
+        .collect();
+    if !values.iter().any(|value| value.value == axes.model) {
+        values.push(SessionConfigSelectOption::new(
+            axes.model.clone(),
+            axes.model.clone(),
+        ));
+    }
+    let mut option = SessionConfigOption::select("model", "Model", axes.model.to_string(), values);
+    option.category = Some(SessionConfigOptionCategory::Model);
+    option
+}
+
+fn preset_value(preset: Preset) -> SessionConfigSelectOption {
+    let (name, description) = match preset {
+        Preset::Light => ("Light", "A small tool set and a short prompt"),
+        Preset::Balanced => ("Balanced", "All tools"),
+        Preset::Delivery => ("Delivery", "All tools, and work counts only when verified"),
+    };
+    let mut value = SessionConfigSelectOption::new(preset.name(), name);
+    value.description = Some(description.into());
+    value
+}
+
+fn posture_value(posture: Posture) -> SessionConfigSelectOption {
+    let (name, description) = match posture {
+        Posture::ReadOnly => ("Read Only", "Nothing that writes or executes runs"),
+        Posture::DontAsk => ("Don't Ask", "What would ask is denied"),
+        Posture::Ask => ("Ask", "What no rule allows asks"),
+        Posture::Auto => ("Auto", "Only what a rule says to ask asks"),
+        Posture::Yolo => ("Yolo", "Only protected decisions ask"),
+    };
+    let mut value = SessionConfigSelectOption::new(posture.name(), name);
+    value.description = Some(description.into());
+    value
+}

@@ -1,0 +1,91 @@
+//! One open session: its engine, its axes, and what waits for a client that reads slowly.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::content::Attachment;
+use super::options::Axes;
+use crate::engine::{CardId, Engine, Output};
+use crate::ids::{AskId, CallId, TurnKey};
+use crate::model::Part;
+use crate::protocol::schema::SessionId;
+use crate::time::Deadline;
+use crate::tools::{Answer, Question};
+
+/// One open session.
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    /// As the client named it.
+    pub(super) cwd: String,
+    /// Its links resolved: the root that writes must stay beneath.
+    pub(super) root: String,
+    pub(super) axes: Axes,
+    pub(super) engine: Engine,
+    /// The open prompt.
+    pub(super) turn: Option<TurnKey>,
+    /// A prompt whose attachments are being saved.
+    pub(super) preparing: Option<Preparing>,
+    /// What the client is to see, in order, while it has no room. As long as something is here the
+    /// engine makes nothing more, and its calls are not read.
+    pub(super) outbox: VecDeque<Output>,
+    /// Open requests to the client.
+    pub(super) asks: BTreeMap<AskId, Asking>,
+    /// Stands in the queue of sessions to be driven.
+    pub(super) queued: bool,
+    /// When the engine wants to be woken, as it stands in the list of timers.
+    pub(super) timer: Option<Deadline>,
+}
+
+/// An open request to the client.
+pub(super) enum Asking {
+    /// May a call run?
+    Permit {
+        card: CardId,
+        /// Whether "always" was offered.
+        always: bool,
+    },
+    /// What does the person say? One question at a time.
+    Question {
+        card: CardId,
+        call: String,
+        questions: Vec<Question>,
+        answers: Vec<Answer>,
+    },
+}
+
+impl Asking {
+    pub(super) fn card(&self) -> CardId {
+        match self {
+            Self::Permit { card, .. } | Self::Question { card, .. } => *card,
+        }
+    }
+}
+
+/// A prompt whose attachments are being saved.
+pub(super) struct Preparing {
+    pub(super) parts: Vec<Part>,
+    /// Being written, with the path that the prompt names.
+    pub(super) writing: BTreeMap<CallId, Option<String>>,
+}
+
+impl Preparing {
+    /// What the model is told of a file that could not be saved.
+    pub(super) fn not_saved(&mut self, path: &str, why: &str) {
+        if let Some(Part::Text(text)) = self.parts.first_mut() {
+            text.push_str(&alloc::format!("\n\n[@{path} could not be saved: {why}]"));
+        }
+    }
+}
+
+/// The files of a prompt, with the file that keeps them out of version control.
+pub(super) fn files_to_save(files: Vec<Attachment>) -> impl Iterator<Item = (Attachment, bool)> {
+    let ignore = (!files.is_empty()).then(|| Attachment {
+        path: alloc::format!("{}/.gitignore", super::content::FOLDER),
+        bytes: b"*\n".to_vec(),
+    });
+    ignore
+        .into_iter()
+        .map(|file| (file, true))
+        .chain(files.into_iter().map(|file| (file, false)))
+}
