@@ -135,10 +135,11 @@ impl Body {
             self.flush(out);
             return Progress::Some;
         }
-        match self.read_event(now, limits, out) {
-            Progress::Idle => self.rest(now, limits, out),
-            progress => progress,
+        let progress = self.read_event(now, limits, out);
+        if progress == Progress::Idle {
+            return self.rest(now, limits, out);
         }
+        progress
     }
 
     /// Gives what is held back.
@@ -265,9 +266,10 @@ impl Body {
         }
         if let Err(fault) = how {
             let message = format!("{} broke off its answer: {}", self.provider, fault.message);
-            let (kind, cause) = match fault.kind {
-                IoKind::TimedOut => (FaultKind::Timeout, Cause::Timeout),
-                _ => (FaultKind::Transient, Cause::Cut),
+            let (kind, cause) = if fault.kind == IoKind::TimedOut {
+                (FaultKind::Timeout, Cause::Timeout)
+            } else {
+                (FaultKind::Transient, Cause::Cut)
             };
             return Progress::Failed(Some(cause), ModelFault::new(kind, &message));
         }

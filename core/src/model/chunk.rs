@@ -70,10 +70,8 @@ impl<'a> Chunk<'a> {
 
     /// The first choice: we never ask for more than one.
     pub(super) fn choice(&self) -> Option<&Choice<'a>> {
-        let choices = self.choices.as_ref()?.iter().flatten();
-        choices
-            .filter(|choice| choice.index.and_then(number).unwrap_or(0) == 0)
-            .next()
+        let mut choices = self.choices.as_ref()?.iter().flatten();
+        choices.find(|choice| choice.index.and_then(number).unwrap_or(0) == 0)
     }
 
     /// What was used, if the chunk says so.
@@ -273,7 +271,10 @@ pub(super) fn mend(json: &str) -> Cow<'_, str> {
                 done = at;
             }
             // The backslash and the ASCII character it escapes; in broken text, as it may be.
-            Some(_) | None => at = json.ceil_char_boundary(at + 2),
+            Some(_) | None => {
+                let escaped = json[at + 1..].chars().next();
+                at += 1 + escaped.map_or(0, char::len_utf8);
+            }
         }
     }
     if done == 0 {

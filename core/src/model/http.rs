@@ -271,6 +271,7 @@ impl HttpRun {
             Progress::Some => {}
             Progress::Whole => match body.answer() {
                 Ok(answer) => {
+                    body.flush(&mut self.queue);
                     self.abort();
                     self.queue.push_back(ModelEvent::Finished(answer));
                     self.state = State::Over;
