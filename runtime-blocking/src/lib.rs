@@ -1,4 +1,24 @@
 //! Runs a reasonix agent on plain threads.
+//!
+//! [`serve`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
+//! any two descriptors: one thread owns the agent and sits in `poll(2)`; what blocks (files,
+//! searches, HTTP) runs on a pool of threads that is made when first needed. [`link`] is the same
+//! pump for a machine of your own, [`ops`] what the calls of the agent mean on this system,
+//! [`config`] where its settings come from.
 
 pub mod config;
 pub mod ops;
+
+#[cfg(unix)]
+mod bell;
+#[cfg(unix)]
+mod calls;
+#[cfg(unix)]
+pub mod link;
+#[cfg(unix)]
+mod pool;
+#[cfg(unix)]
+mod serve;
+
+#[cfg(unix)]
+pub use serve::{Ended, Error, Served, Stdio, serve, serve_machine};

@@ -1,0 +1,253 @@
+//! The calls of an agent that are under way: started, fed, aborted, and their news brought back in
+//! the order they came. Knows what a call needs of the system, not what it is for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use reasonix_core::agent::Config;
+use reasonix_core::call::{Call, Outcome};
+use reasonix_core::error::{IoFault, IoKind};
+use reasonix_core::ids::CallId;
+use reasonix_core::settings::Host;
+use rustix::event::PollFlags;
+use std::os::fd::BorrowedFd;
+
+use crate::bell::{Bell, Ringer};
+use crate::config;
+use crate::ops::process::{Group, Running};
+use crate::ops::{self, CustomTool, Stop, Told, http};
+use crate::pool::Pool;
+
+/// News on their way from the threads. Credit bounds the bytes in them; a thread waits if there
+/// are too many.
+const ON_THE_WAY: usize = 64;
+
+pub(crate) struct Calls {
+    host: Host,
+    hidden: Vec<String>,
+    custom: Option<CustomTool>,
+    ringer: Ringer,
+    pool: Pool,
+    post: Option<(SyncSender<(CallId, Told)>, Receiver<(CallId, Told)>)>,
+    http: BTreeMap<CallId, Http>,
+    running: BTreeMap<CallId, Running>,
+    plain: BTreeMap<CallId, Plain>,
+    /// Groups whose call is over while somebody of them may be left.
+    lingering: Vec<Group>,
+    /// News of this thread.
+    due: VecDeque<(CallId, Told)>,
+}
+
+struct Http {
+    handle: http::Handle,
+    /// Credit that was given and is not used up by news handed over.
+    outstanding: usize,
+}
+
+struct Plain {
+    stop: Stop,
+    /// Changes something, so that only its own end tells what happened.
+    changes: bool,
+}
+
+impl Calls {
+    pub fn new(config: &Config, custom: Option<CustomTool>, bell: &Bell) -> Self {
+        Self {
+            host: config.host.clone(),
+            hidden: config::key_names(&config.settings),
+            custom,
+            ringer: bell.ringer(),
+            pool: Pool::default(),
+            post: None,
+            http: BTreeMap::new(),
+            running: BTreeMap::new(),
+            plain: BTreeMap::new(),
+            lingering: Vec::new(),
+            due: VecDeque::new(),
+        }
+    }
+
+    pub fn start(&mut self, id: CallId, call: Call) {
+        match call {
+            Call::Http(request) => {
+                let handle = http::Handle::default();
+                let call = Http {
+                    handle: handle.clone(),
+                    outstanding: 0,
+                };
+                self.http.insert(id, call);
+                let post = self.post();
+                self.pool
+                    .run(move || http::run(&request, &handle, |told| post(id, told)));
+            }
+            Call::Process(process) => {
+                self.lingering.retain(|group| group.exists());
+                match ops::process::spawn(&process, &self.host.shell, &self.hidden) {
+                    Ok(running) => drop(self.running.insert(id, running)),
+                    Err(fault) => self.due.push_back((id, Told::Failed(fault))),
+                }
+            }
+            call => {
+                let stop = Stop::default();
+                let plain = Plain {
+                    stop: stop.clone(),
+                    changes: changes(&call),
+                };
+                self.plain.insert(id, plain);
+                let (host, custom) = (self.host.clone(), self.custom.clone());
+                let post = self.post();
+                self.pool
+                    .run(move || post(id, ops::run(call, &host, custom.as_ref(), &stop)));
+            }
+        }
+    }
+
+    pub fn feed(&mut self, id: CallId, bytes: &[u8]) {
+        if let Some(running) = self.running.get_mut(&id) {
+            running.feed(bytes);
+            self.step(id, 0);
+        }
+    }
+
+    pub fn feed_end(&mut self, id: CallId) {
+        if let Some(running) = self.running.get_mut(&id) {
+            running.feed_end();
+        }
+    }
+
+    pub fn abort(&mut self, id: CallId) {
+        if let Some(running) = self.running.get_mut(&id) {
+            running.abort(Instant::now());
+            return;
+        }
+        // What its thread still says finds no call.
+        if let Some(call) = self.http.remove(&id) {
+            call.handle.abort();
+        } else if self.plain.get(&id).is_some_and(|it| !it.changes) {
+            self.plain.remove(&id).iter().for_each(|it| it.stop.set());
+        } else {
+            return;
+        }
+        let fault = IoFault::new(IoKind::Aborted, "aborted");
+        self.due.push_back((id, Told::Failed(fault)));
+    }
+
+    /// The next news, if there are any. After the last news of a call it is forgotten.
+    pub fn next(&mut self) -> Option<(CallId, Told)> {
+        if let Some((id, told)) = self.due.pop_front() {
+            return Some((id, told));
+        }
+        loop {
+            let (id, told) = self.post.as_ref()?.1.try_recv().ok()?;
+            if told.is_last() {
+                if self.http.remove(&id).is_none() && self.plain.remove(&id).is_none() {
+                    continue;
+                }
+            } else if let Some(call) = self.http.get_mut(&id) {
+                if let Told::Bytes(_, bytes) = &told {
+                    call.outstanding = call.outstanding.saturating_sub(bytes.len());
+                }
+            } else {
+                continue;
+            }
+            if let Told::Done(Outcome::Reconfigured(Ok(settings))) = &told {
+                self.hidden = config::key_names(settings);
+            }
+            return Some((id, told));
+        }
+    }
+
+    /// Lets requests read what the machine has room for.
+    pub fn grant(&mut self, room: impl Fn(CallId) -> usize) {
+        for (id, call) in &mut self.http {
+            let more = room(*id).saturating_sub(call.outstanding);
+            if more > 0 {
+                call.outstanding += more;
+                call.handle.grant(more);
+            }
+        }
+    }
+
+    /// Does what processes have to do now; their news are among the next.
+    pub fn step_all(&mut self, room: impl Fn(CallId) -> usize) {
+        let ids: Vec<CallId> = self.running.keys().copied().collect();
+        for id in ids {
+            self.step(id, room(id));
+        }
+    }
+
+    /// What to wait on, and how long at most.
+    pub fn wants<'a>(
+        &'a self,
+        room: impl Fn(CallId) -> usize + 'a,
+    ) -> impl Iterator<Item = (BorrowedFd<'a>, PollFlags)> {
+        self.running
+            .iter()
+            .filter(|(_, running)| !running.settled())
+            .flat_map(move |(id, running)| running.wants(room(*id)))
+    }
+
+    /// When [`step_all`](Self::step_all) is due.
+    pub fn wait_at_most(&self) -> Option<Duration> {
+        let deadline = self.running.values().filter_map(Running::deadline).min();
+        deadline.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether there are processes to step.
+    pub fn any_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Ends everything; no process of ours is left after it.
+    pub fn end(self) {
+        for call in self.http.into_values() {
+            call.handle.abort();
+        }
+        for call in self.plain.into_values() {
+            call.stop.set();
+        }
+        ops::process::end_all(self.running.into_values().collect(), &self.lingering);
+    }
+
+    fn step(&mut self, id: CallId, room: usize) {
+        let Some(running) = self.running.get_mut(&id) else {
+            return;
+        };
+        let due = &mut self.due;
+        running.step(Instant::now(), room, &mut |told| due.push_back((id, told)));
+        if running.over() {
+            let group = running.group();
+            self.running.remove(&id);
+            if group.exists() {
+                self.lingering.push(group);
+            }
+        }
+    }
+
+    /// What the threads tell their news with.
+    fn post(&mut self) -> impl Fn(CallId, Told) + Send + 'static {
+        let (sender, _) = self.post.get_or_insert_with(|| sync_channel(ON_THE_WAY));
+        let (sender, ringer) = (sender.clone(), self.ringer.clone());
+        move |id, told| {
+            // An error means that the agent is gone, and nobody wants to know.
+            if sender.send((id, told)).is_ok() {
+                ringer.ring();
+            }
+        }
+    }
+}
+
+fn changes(call: &Call) -> bool {
+    match call {
+        Call::Write(_) | Call::Remove { .. } | Call::Rename { .. } => true,
+        Call::Http(_)
+        | Call::Process(_)
+        | Call::Resolve { .. }
+        | Call::Read { .. }
+        | Call::List { .. }
+        | Call::Search(_)
+        | Call::Reconfigure
+        | Call::Custom { .. } => false,
+    }
+}

@@ -1,0 +1,613 @@
+//! The driver: one thread owns the agent and sits in `poll(2)` when there is nothing to do. Decides
+//! nothing; the agent says what to do, this says what happened.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime};
+
+use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Level, WallClock};
+use reasonix_core::machine::{Machine, Next, Source};
+use reasonix_core::time::{Deadline, Instant};
+use rustix::event::{PollFd, PollFlags};
+
+use crate::bell::{Bell, Signals};
+use crate::calls::Calls;
+use crate::link::{Attached, Clock, Link, Said, wait};
+use crate::ops::CustomTool;
+
+/// How long the last frames may take to go out.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+
+/// The wall clock is told again when it has moved against ours by more than this.
+const DRIFT: i64 = 500;
+
+/// Why an agent ended: what it said itself.
+pub type Ended = CloseReason;
+
+/// What a driver cannot go on without.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The descriptors of the connection, or the system's means to wait on them.
+    #[error("the connection cannot be served: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What an agent is connected to.
+#[derive(Debug)]
+pub struct Stdio {
+    over: Option<(OwnedFd, OwnedFd)>,
+    signals: bool,
+}
+
+impl Stdio {
+    /// This process's standard input and output. SIGTERM and SIGINT count as the end of the input,
+    /// and a second one ends the process.
+    pub fn process() -> Self {
+        Self {
+            over: None,
+            signals: true,
+        }
+    }
+
+    /// Any two descriptors to read from and to write to: pipes, sockets, files.
+    pub fn over(input: OwnedFd, output: OwnedFd) -> Self {
+        Self {
+            over: Some((input, output)),
+            signals: false,
+        }
+    }
+
+    pub(crate) fn link(self) -> io::Result<Link> {
+        match self.over {
+            Some((input, output)) => Link::over(input, output),
+            None => Link::stdio(),
+        }
+    }
+}
+
+/// Runs the agent to its end. The thread it is called on owns it and starts its programs, which on
+/// Linux die with that thread; no program of the agent is left when this returns.
+///
+/// # Errors
+///
+/// If the descriptors cannot be used, or the system has none left to wait with.
+pub fn serve(agent: Agent, io: Stdio) -> Result<Ended, Error> {
+    let config = agent.config().clone();
+    serve_machine(agent, &config, io, None)
+}
+
+/// As [`serve`], for any machine with the agent's inputs and effects (one that records an agent,
+/// say), and with the tools that an embedder registered. `config` is what the agent was made with.
+///
+/// # Errors
+///
+/// As [`serve`].
+pub fn serve_machine<M: Served>(
+    machine: M,
+    config: &Config,
+    io: Stdio,
+    custom: Option<CustomTool>,
+) -> Result<Ended, Error> {
+    let bell = Bell::new()?;
+    let signals = io.signals.then(|| Signals::ring(&bell)).transpose()?;
+    Driver {
+        link: io.link()?.with_patience(config.limits.peer_stalled),
+        calls: Calls::new(config, custom, &bell),
+        agent: machine,
+        clock: Clock::start(),
+        bell,
+        signals,
+        stopping: false,
+        wall: None,
+    }
+    .run()
+}
+
+/// A machine with the agent's inputs and effects.
+pub trait Served:
+    'static + for<'a> Machine<Input<'a> = Input<'a>, Effect<'a> = Effect<'a>>
+{
+}
+
+impl<M> Served for M where
+    M: 'static + for<'a> Machine<Input<'a> = Input<'a>, Effect<'a> = Effect<'a>>
+{
+}
+
+struct Driver<M> {
+    agent: M,
+    link: Link,
+    calls: Calls,
+    clock: Clock,
+    bell: Bell,
+    signals: Option<Signals>,
+    stopping: bool,
+    /// Milliseconds from the clock's origin to the Unix epoch, as the agent knows it.
+    wall: Option<i64>,
+}
+
+impl<M: Served> Driver<M> {
+    fn run(mut self) -> Result<Ended, Error> {
+        self.tell_wall();
+        let ended = loop {
+            let deadline = match self.drain() {
+                Next::Do(reason) => break reason,
+                Next::Wait(deadline) => deadline,
+            };
+            if let Some((id, told)) = self.calls.next() {
+                let now = self.clock.now();
+                told.into_news(|news| {
+                    self.agent.handle_input(now, Input::Call { id, news });
+                });
+                continue;
+            }
+            self.wait(deadline)?;
+        };
+        self.link.finish(LAST_FRAMES);
+        self.calls.end();
+        Ok(ended)
+    }
+
+    /// Does all that the agent wants done, writing and reading in between.
+    fn drain(&mut self) -> Next<CloseReason> {
+        loop {
+            let full = match self.agent.poll_effect() {
+                Next::Do(effect) => match effect {
+                    Effect::Transmit(frame) => {
+                        self.link.send(frame);
+                        self.link.is_full()
+                    }
+                    Effect::Start { id, call } => {
+                        self.calls.start(id, call);
+                        false
+                    }
+                    Effect::Feed { id, bytes } => {
+                        self.calls.feed(id, &bytes);
+                        false
+                    }
+                    Effect::FeedEnd { id } => {
+                        self.calls.feed_end(id);
+                        false
+                    }
+                    Effect::Abort { id } => {
+                        self.calls.abort(id);
+                        false
+                    }
+                    Effect::Report(report) => {
+                        log::log!(target: "reasonix", level(report.level), "{}", report.text);
+                        false
+                    }
+                    Effect::Close(reason) => return Next::Do(reason),
+                },
+                Next::Wait(deadline) => {
+                    let now = self.clock.now();
+                    if self.link.exchange(now, &mut Peer(&mut self.agent)) {
+                        continue;
+                    }
+                    return Next::Wait(Deadline::earlier(deadline, self.link.deadline()));
+                }
+            };
+            if full {
+                let now = self.clock.now();
+                self.link.exchange(now, &mut Peer(&mut self.agent));
+            }
+        }
+    }
+
+    /// Waits till something happens, and says what.
+    fn wait(&mut self, deadline: Option<Deadline>) -> Result<(), Error> {
+        let Self {
+            agent,
+            link,
+            calls,
+            clock,
+            bell,
+            ..
+        } = self;
+        let room = |id| agent.room(Source::Call(id));
+        calls.grant(room);
+        let time = deadline.map(|deadline| clock.until(deadline.at));
+        let time = time.into_iter().chain(calls.wait_at_most()).min();
+        let [input, output] = link.wants(agent.room(Source::Peer));
+        let writes = output.is_some();
+        let mut fds: Vec<PollFd<'_>> = output
+            .into_iter()
+            .chain([(bell.as_fd(), PollFlags::IN)])
+            .chain(input)
+            .chain(calls.wants(room))
+            .map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags))
+            .collect();
+        wait(&mut fds, time)?;
+        let ready = |at: usize| !fds[at].revents().is_empty();
+        let (unblocked, rung) = (writes && ready(0), ready(usize::from(writes)));
+        drop(fds);
+        if unblocked {
+            link.unblock();
+        }
+        if rung {
+            bell.hush();
+        }
+        if calls.any_running() {
+            calls.step_all(room);
+        }
+        if !self.stopping && self.signals.as_ref().is_some_and(Signals::came) {
+            self.stopping = true;
+            let now = self.clock.now();
+            self.agent.handle_input(now, Input::PeerFinished);
+        }
+        let now = self.clock.now();
+        if deadline.is_some_and(|deadline| deadline.at <= now) {
+            self.agent.handle_timeout(now);
+        }
+        self.tell_wall();
+        Ok(())
+    }
+
+    fn tell_wall(&mut self) {
+        let now = self.clock.now();
+        let Ok(since) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else {
+            return;
+        };
+        let unix_ms = millis(since);
+        let offset = unix_ms - millis(now.elapsed());
+        if self.wall.is_none_or(|known| (known - offset).abs() > DRIFT) {
+            self.wall = Some(offset);
+            let wall = WallClock { unix_ms };
+            self.agent.handle_input(now, Input::Wall(wall));
+        }
+    }
+}
+
+/// The machine, as the link sees it.
+struct Peer<'m, M>(&'m mut M);
+
+impl<M: Served> Attached for Peer<'_, M> {
+    fn hear(&mut self, now: Instant, said: Said<'_>) {
+        let input = match said {
+            Said::Received(bytes) => Input::Received(bytes),
+            Said::Unsent(count) => Input::Unsent(count),
+            Said::Finished => Input::PeerFinished,
+            Said::Gone => Input::PeerGone,
+        };
+        self.0.handle_input(now, input);
+    }
+
+    fn peer_room(&self) -> usize {
+        self.0.room(Source::Peer)
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn level(level: Level) -> log::Level {
+    match level {
+        Level::Error => log::Level::Error,
+        Level::Warn => log::Level::Warn,
+        Level::Info => log::Level::Info,
+        Level::Debug => log::Level::Debug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::dir;
+    use reasonix_core::call::{
+        Call, Errors, Expect, HttpRequest, Keep, News, Outcome, Process, Program, Write,
+    };
+    use reasonix_core::ids::CallId;
+    use std::collections::VecDeque;
+    use std::io::{BufRead, BufReader, Read, Write as _};
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Arc, Mutex};
+    use std::thread::{self, JoinHandle};
+    use std::time::Instant as Now;
+
+    /// What a test lets the driver do when it hears something.
+    enum Do {
+        Send(Vec<u8>),
+        Effect(Effect<'static>),
+    }
+
+    /// Notes what the driver says, and does what the test wants done about it.
+    struct Puppet<F> {
+        react: F,
+        waiting: VecDeque<Do>,
+        current: Vec<u8>,
+        heard: Arc<Mutex<Vec<String>>>,
+        room: usize,
+    }
+
+    impl<F: FnMut(&Input<'_>, &mut VecDeque<Do>)> Machine for Puppet<F> {
+        type Input<'a> = Input<'a>;
+        type Effect<'a>
+            = Effect<'a>
+        where
+            Self: 'a;
+
+        fn handle_input(&mut self, _: Instant, input: Input<'_>) {
+            let mut heard = self.heard.lock().expect("nobody panics");
+            heard.push(format!("{input:?}"));
+            (self.react)(&input, &mut self.waiting);
+        }
+
+        fn handle_timeout(&mut self, _: Instant) {}
+
+        fn poll_effect(&mut self) -> Next<Effect<'_>> {
+            match self.waiting.pop_front() {
+                Some(Do::Send(bytes)) => {
+                    self.current = bytes;
+                    Next::Do(Effect::Transmit(&self.current))
+                }
+                Some(Do::Effect(effect)) => Next::Do(effect),
+                None => Next::Wait(None),
+            }
+        }
+
+        fn room(&self, _: Source) -> usize {
+            self.room
+        }
+    }
+
+    struct Test {
+        peer: UnixStream,
+        heard: Arc<Mutex<Vec<String>>>,
+        driver: JoinHandle<Ended>,
+    }
+
+    fn config() -> Config {
+        Config::new([0; 32], crate::config::host())
+    }
+
+    fn begin(react: impl FnMut(&Input<'_>, &mut VecDeque<Do>) + Send + 'static) -> Test {
+        let (peer, near) = UnixStream::pair().expect("sockets can be made");
+        let heard = Arc::default();
+        let puppet = Puppet {
+            react,
+            waiting: VecDeque::new(),
+            current: Vec::new(),
+            heard: Arc::clone(&heard),
+            room: 64 << 10,
+        };
+        let output = near.try_clone().expect("it can be shared");
+        let io = Stdio::over(near.into(), output.into());
+        let driver = thread::spawn(move || {
+            serve_machine(puppet, &config(), io, None).expect("it can be served")
+        });
+        Test {
+            peer,
+            heard,
+            driver,
+        }
+    }
+
+    impl Test {
+        fn say(&mut self, text: &str) {
+            self.peer.write_all(text.as_bytes()).expect("it listens");
+        }
+
+        fn hears(&self, what: &str) {
+            let limit = Now::now() + Duration::from_secs(10);
+            loop {
+                let heard = self.heard.lock().expect("nobody panics");
+                if heard.iter().any(|it| it.contains(what)) {
+                    return;
+                }
+                assert!(Now::now() < limit, "{what} is not among {heard:?}");
+                drop(heard);
+                thread::yield_now();
+            }
+        }
+
+        fn end(self) -> Vec<String> {
+            drop(self.peer);
+            self.driver.join().expect("it ends without a panic");
+            let heard = self.heard.lock().expect("nobody panics");
+            heard.clone()
+        }
+    }
+
+    fn close_at_the_end(input: &Input<'_>, out: &mut VecDeque<Do>) {
+        if matches!(input, Input::PeerFinished | Input::PeerGone) {
+            out.push_back(Do::Effect(Effect::Close(CloseReason::Finished)));
+        }
+    }
+
+    fn start(number: u64, call: Call) -> Do {
+        let id = CallId::new(number);
+        Do::Effect(Effect::Start { id, call })
+    }
+
+    fn shell(line: &str) -> Call {
+        Call::Process(Process {
+            program: Program::Shell(line.to_owned()),
+            cwd: "/".into(),
+            env: Vec::new(),
+            stdin: false,
+            errors: Errors::Merged,
+            keep: Keep::All,
+        })
+    }
+
+    #[test]
+    fn bytes_go_both_ways_and_the_end_is_the_end() {
+        let mut test = begin(|input, out| {
+            if let Input::Received(bytes) = input {
+                out.push_back(Do::Send(bytes.to_ascii_uppercase()));
+            }
+            close_at_the_end(input, out);
+        });
+        test.say("hello\n");
+        let mut line = String::new();
+        let mut reader = BufReader::new(test.peer.try_clone().expect("it can be shared"));
+        reader.read_line(&mut line).expect("it answers");
+        assert_eq!(line, "HELLO\n");
+        drop(reader);
+        let heard = test.end();
+        assert!(heard[0].starts_with("Wall("), "{heard:?}");
+        assert_eq!(heard.last().map(String::as_str), Some("PeerFinished"));
+    }
+
+    #[test]
+    fn calls_run_and_their_news_come_back() {
+        let (_keep, w) = dir();
+        let path = format!("{w}/f");
+        let mut test = begin(move |input, out| {
+            if let Input::Received(_) = input {
+                out.push_back(start(1, shell("echo from a shell; exit 4")));
+                let write = Call::Write(Write {
+                    path: path.clone(),
+                    beneath: None,
+                    bytes: b"x".to_vec(),
+                    expect: Expect::Absent,
+                    parents: false,
+                });
+                out.push_back(start(2, write));
+                out.push_back(start(
+                    3,
+                    Call::Resolve {
+                        path: "relative".into(),
+                    },
+                ));
+            }
+            close_at_the_end(input, out);
+        });
+        test.say("go");
+        test.hears("id: CallId(1), news: Done(Exited(Exit { code: Some(4), signal: None");
+        test.hears("id: CallId(2), news: Done(Written)");
+        test.hears("id: CallId(3), news: Failed(");
+        let heard = test.end();
+        let shell: Vec<_> = heard.iter().filter(|it| it.contains("CallId(1)")).collect();
+        assert_eq!(shell.len(), 2, "{shell:?}");
+        assert_eq!(std::fs::read(format!("{w}/f")).expect("it is there"), b"x");
+    }
+
+    #[test]
+    fn an_aborted_request_is_settled_at_once_and_its_server_sees_the_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let request = HttpRequest {
+            method: "POST",
+            url,
+            headers: Vec::new(),
+            body: b"{}".to_vec(),
+            connect_time: Duration::from_secs(5),
+        };
+        let mut request = Some(request);
+        let mut test = begin(move |input, out| {
+            if let Input::Received(_) = input {
+                match request.take() {
+                    Some(request) => out.push_back(start(1, Call::Http(request))),
+                    None => out.push_back(Do::Effect(Effect::Abort { id: CallId::new(1) })),
+                }
+            }
+            close_at_the_end(input, out);
+        });
+        test.say("a");
+        let (mut server, _) = listener.accept().expect("it comes");
+        let mut byte = [0];
+        server.read_exact(&mut byte).expect("it asks");
+        let before = Now::now();
+        test.say("b");
+        test.hears("kind: Aborted");
+        assert!(before.elapsed() < Duration::from_millis(100));
+        // The whole request, then the end.
+        let mut rest = Vec::new();
+        let _ = server.read_to_end(&mut rest);
+        let heard = test.end();
+        let ends = heard.iter().filter(|it| it.contains("CallId(1)")).count();
+        assert_eq!(ends, 1, "{heard:?}");
+    }
+
+    #[test]
+    fn no_process_is_left_when_the_peer_is_gone() {
+        let (_keep, w) = dir();
+        let pids = format!("{w}/pids");
+        let line = format!(
+            "trap '' TERM; sleep 1000 & echo $! >{pids}; (trap '' TERM; sleep 1001) & \
+             echo $! >>{pids}; echo $$ >>{pids}; echo on; wait; sleep 1002"
+        );
+        let stays = "sleep 1003 & echo stays".to_owned();
+        let mut test = begin(move |input, out| {
+            if let Input::Received(_) = input {
+                out.push_back(start(1, shell(&line)));
+                out.push_back(start(2, shell(&stays)));
+            }
+            close_at_the_end(input, out);
+        });
+        test.say("go");
+        test.hears("CallId(1), news: Bytes");
+        test.hears("CallId(2), news: Done(Exited");
+        let before = Now::now();
+        test.end();
+        assert!(before.elapsed() < Duration::from_secs(5));
+        let limit = Now::now() + Duration::from_secs(5);
+        let text = std::fs::read_to_string(&pids).expect("it was written");
+        for pid in text.lines() {
+            while alive(pid) {
+                assert!(Now::now() < limit, "{pid} is left");
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// Whether it runs; one that was killed and waits for init to take note does not.
+    fn alive(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        !matches!(state, None | Some('Z' | 'X'))
+    }
+
+    #[test]
+    fn a_closed_output_is_no_panic() {
+        let test = begin(|input, out| {
+            if let Input::Received(_) | Input::Wall(_) = input {
+                out.push_back(Do::Send(vec![b'x'; 100]));
+            }
+            close_at_the_end(input, out);
+        });
+        let heard = test.end();
+        let last = heard.last().map(String::as_str);
+        assert!(
+            matches!(last, Some("PeerGone" | "PeerFinished")),
+            "{heard:?}"
+        );
+    }
+
+    #[test]
+    fn news_of_calls_are_never_more_than_there_is_room_for() {
+        let mut biggest = 0;
+        let most = Arc::new(Mutex::new(0));
+        let seen = Arc::clone(&most);
+        let mut test = begin(move |input, out| {
+            match input {
+                Input::Received(_) => out.push_back(start(1, shell("head -c 1000000 /dev/zero"))),
+                Input::Call {
+                    news: News::Bytes { bytes, .. },
+                    ..
+                } => {
+                    biggest = biggest.max(bytes.len());
+                    *seen.lock().expect("nobody panics") = biggest;
+                }
+                Input::Call {
+                    news: News::Done(Outcome::Exited(_)),
+                    ..
+                } => {}
+                _ => {}
+            }
+            close_at_the_end(input, out);
+        });
+        test.say("go");
+        test.hears("Done(Exited");
+        test.end();
+        let most = *most.lock().expect("nobody panics");
+        assert!(most > 0 && most <= 64 << 10, "{most}");
+    }
+}
