@@ -15,9 +15,14 @@ use std::os::fd::BorrowedFd;
 
 use crate::bell::{Bell, Ringer};
 use crate::config;
-use crate::ops::process::{Group, Running};
+use crate::ops::process::{Group, Running, Slot};
 use crate::ops::{self, CustomTool, Stop, Told, http};
-use crate::pool::Pool;
+
+/// Work for a thread.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// What gives work to threads. It must not wait.
+pub type Hands = Box<dyn Fn(Job)>;
 
 /// News on their way from the threads. Credit bounds the bytes in them; a thread waits if there
 /// are too many.
@@ -28,7 +33,7 @@ pub(crate) struct Calls {
     hidden: Vec<String>,
     custom: Option<CustomTool>,
     ringer: Ringer,
-    pool: Pool,
+    hands: Hands,
     post: Option<(SyncSender<(CallId, Told)>, Receiver<(CallId, Told)>)>,
     http: BTreeMap<CallId, Http>,
     running: BTreeMap<CallId, Running>,
@@ -52,13 +57,13 @@ struct Plain {
 }
 
 impl Calls {
-    pub fn new(config: &Config, custom: Option<CustomTool>, bell: &Bell) -> Self {
+    pub fn new(config: &Config, custom: Option<CustomTool>, bell: &Bell, hands: Hands) -> Self {
         Self {
             host: config.host.clone(),
             hidden: config::key_names(&config.settings),
             custom,
             ringer: bell.ringer(),
-            pool: Pool::default(),
+            hands,
             post: None,
             http: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -78,8 +83,8 @@ impl Calls {
                 };
                 self.http.insert(id, call);
                 let post = self.post();
-                self.pool
-                    .run(move || http::run(&request, &handle, |told| post(id, told)));
+                let job = move || http::run(&request, &handle, |told| post(id, told));
+                (self.hands)(Box::new(job));
             }
             Call::Process(process) => {
                 self.lingering.retain(|group| group.exists());
@@ -97,8 +102,8 @@ impl Calls {
                 self.plain.insert(id, plain);
                 let (host, custom) = (self.host.clone(), self.custom.clone());
                 let post = self.post();
-                self.pool
-                    .run(move || post(id, ops::run(call, &host, custom.as_ref(), &stop)));
+                let job = move || post(id, ops::run(call, &host, custom.as_ref(), &stop));
+                (self.hands)(Box::new(job));
             }
         }
     }
@@ -177,15 +182,23 @@ impl Calls {
         }
     }
 
-    /// What to wait on, and how long at most.
+    /// What to wait on.
     pub fn wants<'a>(
         &'a self,
         room: impl Fn(CallId) -> usize + 'a,
-    ) -> impl Iterator<Item = (BorrowedFd<'a>, PollFlags)> {
+    ) -> impl Iterator<Item = (CallId, Slot, BorrowedFd<'a>, PollFlags)> {
         self.running
             .iter()
             .filter(|(_, running)| !running.settled())
-            .flat_map(move |(id, running)| running.wants(room(*id)))
+            .flat_map(move |(id, running)| {
+                let wants = running.wants(room(*id));
+                wants.map(|(slot, fd, flags)| (*id, slot, fd, flags))
+            })
+    }
+
+    /// Whether this descriptor may be wanted again.
+    pub fn is_open(&self, id: CallId, slot: Slot) -> bool {
+        self.running.get(&id).is_some_and(|it| it.is_open(slot))
     }
 
     /// When [`step_all`](Self::step_all) is due.

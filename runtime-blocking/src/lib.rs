@@ -14,6 +14,8 @@ mod bell;
 #[cfg(unix)]
 mod calls;
 #[cfg(unix)]
+pub mod driver;
+#[cfg(unix)]
 pub mod link;
 #[cfg(unix)]
 mod pool;
@@ -21,4 +23,6 @@ mod pool;
 mod serve;
 
 #[cfg(unix)]
-pub use serve::{Ended, Error, Served, Stdio, serve, serve_machine};
+pub use driver::{Ended, Error, Served, Stdio};
+#[cfg(unix)]
+pub use serve::{serve, serve_machine};

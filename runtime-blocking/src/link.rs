@@ -153,7 +153,8 @@ impl Link {
     /// to do but wait.
     pub fn exchange(&mut self, now: Instant, machine: &mut impl Attached) -> bool {
         let mut told = false;
-        if self.unsent() > 0 && !self.blocked {
+        let tries = self.unsent() > 0 && !self.blocked;
+        if tries {
             told |= self.write(now, machine);
         }
         if self.unsent() == 0 {
@@ -163,7 +164,8 @@ impl Link {
             told |= self.lose(now, machine);
         }
         let unsent = self.unsent();
-        if unsent != self.reported {
+        // Also if it is what it was: the machine counts what it sends, and waits to hear this.
+        if tries && !told || unsent != self.reported {
             self.reported = unsent;
             machine.hear(now, Said::Unsent(unsent));
             told = true;

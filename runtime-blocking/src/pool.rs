@@ -5,13 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::calls::Job;
+
 /// Most threads; more work waits.
 const THREADS: usize = 64;
 
 /// How long a thread waits for more work.
 const IDLE: Duration = Duration::from_secs(10);
-
-type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads, through which work is given to them. What was begun is not waited for when this
 /// is dropped.
@@ -33,9 +33,9 @@ struct Queue {
 
 impl Pool {
     /// Does `job` on one of the threads.
-    pub fn run(&self, job: impl FnOnce() + Send + 'static) {
+    pub fn run(&self, job: Job) {
         let mut queue = self.0.lock();
-        queue.jobs.push_back(Box::new(job));
+        queue.jobs.push_back(job);
         if queue.idle >= queue.jobs.len() {
             self.0.more.notify_one();
         } else if queue.threads < THREADS {
@@ -98,13 +98,13 @@ mod tests {
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         for n in 0..THREADS + 10 {
             let (done, gate) = (done.clone(), Arc::clone(&gate));
-            pool.run(move || {
+            pool.run(Box::new(move || {
                 let mut open = gate.0.lock().expect("no one panics");
                 while !*open {
                     open = gate.1.wait(open).expect("no one panics");
                 }
                 done.send(n).expect("the test waits");
-            });
+            }));
         }
         assert_eq!(pool.0.lock().threads, THREADS);
         *gate.0.lock().expect("no one panics") = true;

@@ -1,70 +1,13 @@
-//! The driver: one thread owns the agent and sits in `poll(2)` when there is nothing to do. Decides
-//! nothing; the agent says what to do, this says what happened.
+//! The runtime on plain threads: one thread owns the agent and sits in `poll(2)` when there is
+//! nothing to do.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, SystemTime};
+use reasonix_core::agent::{Agent, Config};
+use rustix::event::PollFd;
 
-use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Level, WallClock};
-use reasonix_core::machine::{Machine, Next, Source};
-use reasonix_core::time::{Deadline, Instant};
-use rustix::event::{PollFd, PollFlags};
-
-use crate::bell::{Bell, Signals};
-use crate::calls::Calls;
-use crate::link::{Attached, Clock, Link, Said, wait};
+use crate::driver::{Advanced, Driver, Ended, Error, Name, Served, Stdio};
+use crate::link::wait;
 use crate::ops::CustomTool;
-
-/// How long the last frames may take to go out.
-const LAST_FRAMES: Duration = Duration::from_secs(1);
-
-/// The wall clock is told again when it has moved against ours by more than this.
-const DRIFT: i64 = 500;
-
-/// Why an agent ended: what it said itself.
-pub type Ended = CloseReason;
-
-/// What a driver cannot go on without.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The descriptors of the connection, or the system's means to wait on them.
-    #[error("the connection cannot be served: {0}")]
-    Io(#[from] io::Error),
-}
-
-/// What an agent is connected to.
-#[derive(Debug)]
-pub struct Stdio {
-    over: Option<(OwnedFd, OwnedFd)>,
-    signals: bool,
-}
-
-impl Stdio {
-    /// This process's standard input and output. SIGTERM and SIGINT count as the end of the input,
-    /// and a second one ends the process.
-    pub fn process() -> Self {
-        Self {
-            over: None,
-            signals: true,
-        }
-    }
-
-    /// Any two descriptors to read from and to write to: pipes, sockets, files.
-    pub fn over(input: OwnedFd, output: OwnedFd) -> Self {
-        Self {
-            over: Some((input, output)),
-            signals: false,
-        }
-    }
-
-    pub(crate) fn link(self) -> io::Result<Link> {
-        match self.over {
-            Some((input, output)) => Link::over(input, output),
-            None => Link::stdio(),
-        }
-    }
-}
+use crate::pool::Pool;
 
 /// Runs the agent to its end. The thread it is called on owns it and starts its programs, which on
 /// Linux die with that thread; no program of the agent is left when this returns.
@@ -89,205 +32,34 @@ pub fn serve_machine<M: Served>(
     io: Stdio,
     custom: Option<CustomTool>,
 ) -> Result<Ended, Error> {
-    let bell = Bell::new()?;
-    let signals = io.signals.then(|| Signals::ring(&bell)).transpose()?;
-    Driver {
-        link: io.link()?.with_patience(config.limits.peer_stalled),
-        calls: Calls::new(config, custom, &bell),
-        agent: machine,
-        clock: Clock::start(),
-        bell,
-        signals,
-        stopping: false,
-        wall: None,
-    }
-    .run()
-}
-
-/// A machine with the agent's inputs and effects.
-pub trait Served:
-    'static + for<'a> Machine<Input<'a> = Input<'a>, Effect<'a> = Effect<'a>>
-{
-}
-
-impl<M> Served for M where
-    M: 'static + for<'a> Machine<Input<'a> = Input<'a>, Effect<'a> = Effect<'a>>
-{
-}
-
-struct Driver<M> {
-    agent: M,
-    link: Link,
-    calls: Calls,
-    clock: Clock,
-    bell: Bell,
-    signals: Option<Signals>,
-    stopping: bool,
-    /// Milliseconds from the clock's origin to the Unix epoch, as the agent knows it.
-    wall: Option<i64>,
-}
-
-impl<M: Served> Driver<M> {
-    fn run(mut self) -> Result<Ended, Error> {
-        self.tell_wall();
-        let ended = loop {
-            let deadline = match self.drain() {
-                Next::Do(reason) => break reason,
-                Next::Wait(deadline) => deadline,
-            };
-            if let Some((id, told)) = self.calls.next() {
-                let now = self.clock.now();
-                told.into_news(|news| {
-                    self.agent.handle_input(now, Input::Call { id, news });
-                });
-                continue;
+    let pool = Pool::default();
+    let hands = Box::new(move |job| pool.run(job));
+    let mut driver = Driver::new(machine, config, io, custom, hands)?;
+    loop {
+        match driver.advance() {
+            Advanced::Ended(reason) => {
+                driver.end();
+                return Ok(reason);
             }
-            self.wait(deadline)?;
-        };
-        self.link.finish(LAST_FRAMES);
-        self.calls.end();
-        Ok(ended)
-    }
-
-    /// Does all that the agent wants done, writing and reading in between.
-    fn drain(&mut self) -> Next<CloseReason> {
-        loop {
-            let full = match self.agent.poll_effect() {
-                Next::Do(effect) => match effect {
-                    Effect::Transmit(frame) => {
-                        self.link.send(frame);
-                        self.link.is_full()
-                    }
-                    Effect::Start { id, call } => {
-                        self.calls.start(id, call);
-                        false
-                    }
-                    Effect::Feed { id, bytes } => {
-                        self.calls.feed(id, &bytes);
-                        false
-                    }
-                    Effect::FeedEnd { id } => {
-                        self.calls.feed_end(id);
-                        false
-                    }
-                    Effect::Abort { id } => {
-                        self.calls.abort(id);
-                        false
-                    }
-                    Effect::Report(report) => {
-                        log::log!(target: "reasonix", level(report.level), "{}", report.text);
-                        false
-                    }
-                    Effect::Close(reason) => return Next::Do(reason),
-                },
-                Next::Wait(deadline) => {
-                    let now = self.clock.now();
-                    if self.link.exchange(now, &mut Peer(&mut self.agent)) {
-                        continue;
-                    }
-                    return Next::Wait(Deadline::earlier(deadline, self.link.deadline()));
+            Advanced::Busy => {}
+            Advanced::Wait(until) => {
+                let time = until.map(|at| driver.clock().until(at));
+                let mut names = Vec::new();
+                let mut fds = Vec::new();
+                for (name, fd, flags) in driver.wants() {
+                    names.push(name);
+                    fds.push(PollFd::from_borrowed_fd(fd, flags));
                 }
-            };
-            if full {
-                let now = self.clock.now();
-                self.link.exchange(now, &mut Peer(&mut self.agent));
+                wait(&mut fds, time)?;
+                let ready = |wanted| {
+                    let mut all = names.iter().zip(&fds);
+                    all.any(|(name, fd)| *name == wanted && !fd.revents().is_empty())
+                };
+                let (output, bell) = (ready(Name::Output), ready(Name::Bell));
+                drop(fds);
+                driver.woken(output, bell);
             }
         }
-    }
-
-    /// Waits till something happens, and says what.
-    fn wait(&mut self, deadline: Option<Deadline>) -> Result<(), Error> {
-        let Self {
-            agent,
-            link,
-            calls,
-            clock,
-            bell,
-            ..
-        } = self;
-        let room = |id| agent.room(Source::Call(id));
-        calls.grant(room);
-        let time = deadline.map(|deadline| clock.until(deadline.at));
-        let time = time.into_iter().chain(calls.wait_at_most()).min();
-        let [input, output] = link.wants(agent.room(Source::Peer));
-        let writes = output.is_some();
-        let mut fds: Vec<PollFd<'_>> = output
-            .into_iter()
-            .chain([(bell.as_fd(), PollFlags::IN)])
-            .chain(input)
-            .chain(calls.wants(room))
-            .map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags))
-            .collect();
-        wait(&mut fds, time)?;
-        let ready = |at: usize| !fds[at].revents().is_empty();
-        let (unblocked, rung) = (writes && ready(0), ready(usize::from(writes)));
-        drop(fds);
-        if unblocked {
-            link.unblock();
-        }
-        if rung {
-            bell.hush();
-        }
-        if calls.any_running() {
-            calls.step_all(room);
-        }
-        if !self.stopping && self.signals.as_ref().is_some_and(Signals::came) {
-            self.stopping = true;
-            let now = self.clock.now();
-            self.agent.handle_input(now, Input::PeerFinished);
-        }
-        let now = self.clock.now();
-        if deadline.is_some_and(|deadline| deadline.at <= now) {
-            self.agent.handle_timeout(now);
-        }
-        self.tell_wall();
-        Ok(())
-    }
-
-    fn tell_wall(&mut self) {
-        let now = self.clock.now();
-        let Ok(since) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) else {
-            return;
-        };
-        let unix_ms = millis(since);
-        let offset = unix_ms - millis(now.elapsed());
-        if self.wall.is_none_or(|known| (known - offset).abs() > DRIFT) {
-            self.wall = Some(offset);
-            let wall = WallClock { unix_ms };
-            self.agent.handle_input(now, Input::Wall(wall));
-        }
-    }
-}
-
-/// The machine, as the link sees it.
-struct Peer<'m, M>(&'m mut M);
-
-impl<M: Served> Attached for Peer<'_, M> {
-    fn hear(&mut self, now: Instant, said: Said<'_>) {
-        let input = match said {
-            Said::Received(bytes) => Input::Received(bytes),
-            Said::Unsent(count) => Input::Unsent(count),
-            Said::Finished => Input::PeerFinished,
-            Said::Gone => Input::PeerGone,
-        };
-        self.0.handle_input(now, input);
-    }
-
-    fn peer_room(&self) -> usize {
-        self.0.room(Source::Peer)
-    }
-}
-
-fn millis(time: Duration) -> i64 {
-    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn level(level: Level) -> log::Level {
-    match level {
-        Level::Error => log::Level::Error,
-        Level::Warn => log::Level::Warn,
-        Level::Info => log::Level::Info,
-        Level::Debug => log::Level::Debug,
     }
 }
 
@@ -295,17 +67,20 @@ fn level(level: Level) -> log::Level {
 mod tests {
     use super::*;
     use crate::ops::testing::dir;
+    use reasonix_core::agent::{CloseReason, Effect, Input};
     use reasonix_core::call::{
         Call, Errors, Expect, HttpRequest, Keep, News, Outcome, Process, Program, Write,
     };
     use reasonix_core::ids::CallId;
+    use reasonix_core::machine::{Machine, Next, Source};
+    use reasonix_core::time::Instant;
     use std::collections::VecDeque;
     use std::io::{BufRead, BufReader, Read, Write as _};
     use std::net::TcpListener;
     use std::os::unix::net::UnixStream;
     use std::sync::{Arc, Mutex};
     use std::thread::{self, JoinHandle};
-    use std::time::Instant as Now;
+    use std::time::{Duration, Instant as Now};
 
     /// What a test lets the driver do when it hears something.
     enum Do {

@@ -43,6 +43,19 @@ pub struct Running {
     settled: bool,
 }
 
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// Readable when it has ended.
+    Exit,
+    /// Its standard input.
+    In,
+    /// Its standard output.
+    Out,
+    /// Its standard error, if that is apart.
+    Err,
+}
+
 /// A process group that we made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(Pid);
@@ -193,15 +206,35 @@ impl Running {
         }
     }
 
-    /// The descriptors to wait on, and for what; `room` as in [`step`](Self::step).
-    pub fn wants(&self, room: usize) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let exited = self.exit.is_none().then(|| self.exited.as_fd());
-        let outputs = self.outputs.iter().filter_map(move |it| it.wants(room));
+    /// The descriptors to wait on, and for what; `room` as in [`step`](Self::step). The slots are
+    /// names for them: one is never used for another descriptor of the same process.
+    pub fn wants(&self, room: usize) -> impl Iterator<Item = (Slot, BorrowedFd<'_>, PollFlags)> {
+        let exited = self
+            .exit
+            .is_none()
+            .then(|| (Slot::Exit, self.exited.as_fd()));
+        let outputs = self.outputs.iter().filter_map(move |it| {
+            let slot = match it.stream() {
+                Stream::Out => Slot::Out,
+                Stream::Err => Slot::Err,
+            };
+            Some((slot, it.wants(room)?))
+        });
         let inputs = exited.into_iter().chain(outputs);
         let stdin = self.stdin.as_ref().filter(|_| !self.feed.is_empty());
         inputs
-            .map(|fd| (fd, PollFlags::IN))
-            .chain(stdin.map(|pipe| (pipe.as_fd(), PollFlags::OUT)))
+            .map(|(slot, fd)| (slot, fd, PollFlags::IN))
+            .chain(stdin.map(|pipe| (Slot::In, pipe.as_fd(), PollFlags::OUT)))
+    }
+
+    /// Whether this descriptor may be wanted again.
+    pub fn is_open(&self, slot: Slot) -> bool {
+        match slot {
+            Slot::Exit => self.exit.is_none(),
+            Slot::In => self.stdin.is_some(),
+            Slot::Out => self.outputs.first().is_some_and(Output::is_open),
+            Slot::Err => self.outputs.get(1).is_some_and(Output::is_open),
+        }
     }
 
     /// Does what can be done now without waiting, and tells it. At most `room` bytes of output are
@@ -427,7 +460,7 @@ mod tests {
             let wait = Timespec::try_from(wait).expect("short");
             let mut fds: Vec<_> = running
                 .wants(room)
-                .map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags))
+                .map(|(_, fd, flags)| PollFd::from_borrowed_fd(fd, flags))
                 .collect();
             poll(&mut fds, Some(&wait)).expect("poll works");
         }

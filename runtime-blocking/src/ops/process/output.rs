@@ -40,6 +40,14 @@ impl Output {
         })
     }
 
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
     /// The pipe, if it should be waited on.
     pub fn wants(&self, room: usize) -> Option<BorrowedFd<'_>> {
         let pipe = self.pipe.as_ref()?;
