@@ -1,8 +1,47 @@
-//! Whether there is a person at a terminal.
+//! The terminal, if there is one: whether a person is at it, and lines that are not shown.
 
 use std::io::{self, IsTerminal as _};
 
 /// Whether there is somebody who sees a question and can answer it.
 pub fn somebody_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// A line from the terminal, not shown while it is typed; none if the person gave up.
+#[cfg(unix)]
+pub fn hidden_line() -> io::Result<Option<String>> {
+    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+    struct Restore(Termios);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+        }
+    }
+
+    const CTRL_C: char = '\u{3}';
+    let before = tcgetattr(io::stdin())?;
+    let mut hidden = before.clone();
+    // Ctrl-C as a character, so that it cannot leave a terminal behind that shows nothing.
+    hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
+    let restore = Restore(before);
+    tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    drop(restore);
+    match read? {
+        0 => Ok(None),
+        _ if line.contains(CTRL_C) => Ok(None),
+        _ => Ok(Some(line)),
+    }
+}
+
+/// A line from the terminal, not shown while it is typed; none if the person gave up.
+#[cfg(not(unix))]
+pub fn hidden_line() -> io::Result<Option<String>> {
+    match rpassword::read_password() {
+        Ok(line) => Ok(Some(line)),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
 }

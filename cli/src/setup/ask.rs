@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, Write as _};
 
 use crate::exit::Failure;
+use crate::terminal::hidden_line;
 
 /// A line of text; `proposal` if it is empty. Asked again while it is refused by `check`.
 pub fn line(
@@ -39,10 +40,10 @@ pub fn line(
 pub fn secret(question: &str) -> Result<String, Failure> {
     let _ = write!(anstream::stderr(), "{question}: ");
     let _ = io::stderr().flush();
-    let text = rpassword::read_password().map_err(|e| match e.kind() {
-        io::ErrorKind::UnexpectedEof => ended(),
-        _ => Failure::failed(format!("the key could not be read: {e}")),
-    })?;
+    let text =
+        hidden_line().map_err(|e| Failure::failed(format!("the key could not be read: {e}")))?;
+    let _ = writeln!(anstream::stderr());
+    let text = text.ok_or_else(ended)?;
     Ok(text.trim().into())
 }
 

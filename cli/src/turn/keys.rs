@@ -37,6 +37,9 @@ mod unix {
         tv_nsec: 50_000_000,
     };
 
+    /// The end of input, as a key.
+    const CTRL_D: u8 = 4;
+
     /// The terminal as it was, put back at the end.
     struct Restore(Stdin, Termios);
 
@@ -69,6 +72,7 @@ mod unix {
             let mut byte = [0u8; 1];
             return Ok(match rustix::io::read(&stdin, &mut byte)? {
                 0 => None,
+                _ if byte[0] == CTRL_D => None,
                 _ => Some(char::from(byte[0])),
             });
         }

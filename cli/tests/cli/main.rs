@@ -3,6 +3,8 @@
 mod acp;
 mod demo;
 mod flags;
+#[cfg(unix)]
+mod person;
 mod run;
 mod setup;
 

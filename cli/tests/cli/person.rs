@@ -1,0 +1,141 @@
+//! What is asked on a terminal, with a person at it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Command;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::{PROGRAMS, Place, arg};
+
+/// Runs `command` on a terminal of its own; each time the first text appears (after the last
+/// one), the second is typed. Gives back the exit code and all that was shown.
+fn talk(mut command: Command, steps: &[(&str, &str)]) -> (Option<i32>, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).expect("ours");
+    unlockpt(&master).expect("ours");
+    let name = ptsname(&master, Vec::new()).expect("its name");
+    let end = || {
+        let fd = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
+        fd.expect("its other end")
+    };
+    command.stdin(end()).stdout(end()).stderr(end());
+    let mut child = command.env("TERM", "xterm").spawn().expect("it starts");
+    drop(command);
+    let mut terminal = File::from(master);
+    let (mut shown, mut from) = (Vec::new(), 0);
+    let mut steps = steps.iter();
+    let mut step = steps.next();
+    let mut piece = [0; 4096];
+    loop {
+        match terminal.read(&mut piece) {
+            // The other end is closed.
+            Ok(0) | Err(_) => break,
+            Ok(count) => shown.extend_from_slice(&piece[..count]),
+        }
+        let text = String::from_utf8_lossy(&shown[from..]).into_owned();
+        if let Some((seen, typed)) = step
+            && text.contains(seen)
+        {
+            from = shown.len();
+            terminal.write_all(typed.as_bytes()).expect("it listens");
+            step = steps.next();
+        }
+    }
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(step.is_none(), "{step:?} was not asked: {shown}");
+    (crate::wait(&mut child).code(), shown)
+}
+
+/// Two edits and a command.
+const SCRIPT: &str = r#"{"tool":"write_file","args":{"path":"one","content":"1\n"}}
+{"finish":"tool_calls"}
+{"tool":"write_file","args":{"path":"two","content":"2\n"}}
+{"finish":"tool_calls"}
+{"tool":"bash","args":{"command":"echo 3 >three"}}
+{"finish":"tool_calls"}
+{"text":"done"}
+{"finish":"stop"}
+"#;
+
+/// What a question ends with.
+const ASKED: &str = "[!]";
+
+/// Which of the three files are there after these keys, and the exit code.
+#[track_caller]
+fn check(keys: &[&str], files: [bool; 3], code: i32) {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let script = place.write("script.jsonl", SCRIPT);
+        let model = format!("script:{}", arg(&script));
+        let command = place.command(program, &["run", "--model", &model, "do it"]);
+        let steps: Vec<_> = keys.iter().map(|key| (ASKED, *key)).collect();
+        let (ended, shown) = talk(command, &steps);
+        let there = ["one", "two", "three"].map(|name| place.path("work").join(name).exists());
+        assert_eq!((there, ended), (files, Some(code)), "{shown}");
+        assert_eq!(shown.matches(ASKED).count(), keys.len(), "{shown}");
+        assert!(shown.contains("\u{1b}["), "colours: {shown}");
+    }
+}
+
+#[test]
+fn each_step_is_asked_for() {
+    check(&["a", "a", "a"], [true, true, true], 0);
+}
+
+#[test]
+fn what_is_denied_does_not_happen_and_the_turn_goes_on() {
+    check(&["d", "a", "d"], [false, true, false], 3);
+}
+
+#[test]
+fn always_covers_what_its_name_says() {
+    check(&["s", "a"], [true, true, true], 0);
+}
+
+#[test]
+fn one_key_stops_the_asking() {
+    check(&["!"], [true, true, true], 0);
+    check(&["a", "A"], [true, true, true], 0);
+}
+
+#[test]
+fn keys_that_mean_nothing_answer_nothing() {
+    check(&["y\n d", "a", "a"], [false, true, true], 3);
+}
+
+#[test]
+fn the_end_of_input_denies() {
+    check(&["\u{4}", "a", "a"], [false, true, true], 3);
+}
+
+#[test]
+fn the_demo_asks_before_it_changes_and_before_it_runs() {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let (code, shown) = talk(place.command(program, &["demo"]), &[(ASKED, "a"); 2]);
+        assert_eq!(code, Some(0), "{shown}");
+        let (code, shown) = talk(place.command(program, &["demo"]), &[(ASKED, "d"); 2]);
+        assert_eq!(code, Some(3), "{shown}");
+        assert!(shown.contains("is not changed"), "{shown}");
+    }
+}
+
+#[test]
+fn a_key_is_not_shown_while_it_is_typed() {
+    let place = Place::new();
+    let command = place.command(PROGRAMS[0], &["setup", "--no-test"]);
+    let steps = [
+        ("Provider", "mine\n"),
+        ("Address", "nonsense\n"),
+        ("begins with", "https://api.example/v1\n"),
+        ("Model", "m\n"),
+        ("Key for MINE_API_KEY", "sk-0123456789\n"),
+    ];
+    let (code, shown) = talk(command, &steps);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("sk-0123456789"), "{shown}");
+    let env = place.read("home/.reasonix/.env");
+    assert_eq!(env.as_deref(), Some("MINE_API_KEY=sk-0123456789\n"));
+}
