@@ -56,7 +56,10 @@ fn ask(endpoint: &Endpoint) -> Result<(), String> {
                 ModelEvent::Abort => handle.abort(),
                 ModelEvent::Finished(_) => return Ok(()),
                 ModelEvent::Failed(fault) => return Err(fault.message),
-                _ => {}
+                ModelEvent::Attempt
+                | ModelEvent::Text(_)
+                | ModelEvent::Thought(_)
+                | ModelEvent::Retrying { .. } => {}
             }
         }
         let deadline = run.deadline().map(|d| d.at.elapsed());

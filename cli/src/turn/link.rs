@@ -2,7 +2,7 @@
 //! pipes. What it says, what the person does and signals come in on one channel.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -86,10 +86,10 @@ impl Link {
         match deadline {
             // The sender of our own keeps the channel open.
             None => self.heard.recv().ok(),
-            Some(at) => match self.heard.recv_timeout(at.saturating_sub(self.now())) {
-                Ok(heard) => Some(heard),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-            },
+            Some(at) => {
+                let time = at.saturating_sub(self.now());
+                self.heard.recv_timeout(time).ok()
+            }
         }
     }
 

@@ -253,8 +253,21 @@ impl Running {
             ClientEvent::RequestPermission { asked, request } => self.permission(asked, request),
             ClientEvent::CancelRequest { key } => self.withdrawn(key),
             ClientEvent::Misbehaved(fault) => log::warn!("the agent broke a rule: {fault}"),
-            // Nothing of this was offered, so that the agent does not ask for it.
-            _ => {}
+            // The end is heard from the link; the rest was not offered to the agent.
+            ClientEvent::PeerFinished
+            | ClientEvent::PeerGone
+            | ClientEvent::ElicitationComplete { .. }
+            | ClientEvent::ReadTextFile { .. }
+            | ClientEvent::WriteTextFile { .. }
+            | ClientEvent::CreateTerminal { .. }
+            | ClientEvent::TerminalOutput { .. }
+            | ClientEvent::WaitForTerminalExit { .. }
+            | ClientEvent::KillTerminal { .. }
+            | ClientEvent::ReleaseTerminal { .. }
+            | ClientEvent::CreateElicitation { .. }
+            | ClientEvent::VendorRequest { .. }
+            | ClientEvent::VendorNotification { .. }
+            | _ => {}
         }
     }
 
