@@ -4,8 +4,8 @@
 use std::io::{PipeReader, PipeWriter};
 use std::path::PathBuf;
 
-use reasonix_blocking::config;
-use reasonix_core::agent::{Agent, Config};
+use reasonix_blocking::{Stdio, config};
+use reasonix_core::agent::{Agent, CloseReason, Config};
 use reasonix_core::settings::Settings;
 
 use crate::Runtime;
@@ -30,8 +30,7 @@ pub fn config() -> Result<Config, Failure> {
 
 /// Runs an agent on standard input and output until its client is done.
 pub fn serve_stdio(runtime: Runtime, agent: Agent) -> Result<(), String> {
-    let _ = (runtime, agent);
-    Err("not built in yet".into())
+    on(runtime, agent, Stdio::process())
 }
 
 /// Runs an agent on two pipes until its client is done.
@@ -41,6 +40,19 @@ pub fn serve(
     input: PipeReader,
     output: PipeWriter,
 ) -> Result<(), String> {
-    let _ = (runtime, agent, input, output);
-    Err("not built in yet".into())
+    on(runtime, agent, Stdio::over(input.into(), output.into()))
+}
+
+fn on(runtime: Runtime, agent: Agent, io: Stdio) -> Result<(), String> {
+    let ended = match runtime {
+        #[cfg(feature = "smol")]
+        Runtime::Smol => reasonix_blocking::serve(agent, io),
+        Runtime::Blocking => reasonix_blocking::serve(agent, io),
+    };
+    match ended {
+        Ok(CloseReason::Finished) => Ok(()),
+        Ok(CloseReason::Gone) => Err("the client is gone".into()),
+        Ok(CloseReason::Stalled) => Err("the client took nothing for too long".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
