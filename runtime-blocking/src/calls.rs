@@ -212,15 +212,12 @@ impl Calls {
         !self.running.is_empty()
     }
 
-    /// Ends everything; no process of ours is left after it.
-    pub fn end(self) {
-        for call in self.http.into_values() {
-            call.handle.abort();
-        }
-        for call in self.plain.into_values() {
-            call.stop.set();
-        }
-        ops::process::end_all(self.running.into_values().collect(), &self.lingering);
+    /// Ends everything; no process of ours is left after it. Takes a moment if one has to be asked
+    /// twice.
+    pub fn end(mut self) {
+        let running = std::mem::take(&mut self.running);
+        let lingering = std::mem::take(&mut self.lingering);
+        ops::process::end_all(running.into_values().collect(), &lingering);
     }
 
     fn step(&mut self, id: CallId, room: usize) {
@@ -247,6 +244,21 @@ impl Calls {
             if sender.send((id, told)).is_ok() {
                 ringer.ring();
             }
+        }
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        for call in self.http.values() {
+            call.handle.abort();
+        }
+        for call in self.plain.values() {
+            call.stop.set();
+        }
+        // What runs is killed by its own drop.
+        for group in &self.lingering {
+            group.kill();
         }
     }
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, SystemTime};
 use reasonix_core::agent::{CloseReason, Config, Effect, Input, Level, WallClock};
 use reasonix_core::ids::CallId;
 use reasonix_core::machine::{Machine, Next, Source};
+use reasonix_core::protocol::PeerInput;
 use reasonix_core::time::{Deadline, Instant};
 use rustix::event::PollFlags;
 
 use crate::bell::{Bell, Signals};
 use crate::calls::{Calls, Hands};
-use crate::link::{Attached, Clock, Link, Said};
+use crate::link::{Attached, Clock, Link};
 use crate::ops::CustomTool;
 use crate::ops::process::Slot;
 
@@ -282,12 +283,12 @@ impl<M: Served> Driver<M> {
 struct Peer<'m, M>(&'m mut M);
 
 impl<M: Served> Attached for Peer<'_, M> {
-    fn hear(&mut self, now: Instant, said: Said<'_>) {
+    fn hear(&mut self, now: Instant, said: PeerInput<'_>) {
         let input = match said {
-            Said::Received(bytes) => Input::Received(bytes),
-            Said::Unsent(count) => Input::Unsent(count),
-            Said::Finished => Input::PeerFinished,
-            Said::Gone => Input::PeerGone,
+            PeerInput::Received(bytes) => Input::Received(bytes),
+            PeerInput::Unsent(count) => Input::Unsent(count),
+            PeerInput::PeerFinished => Input::PeerFinished,
+            PeerInput::PeerGone => Input::PeerGone,
         };
         self.0.handle_input(now, input);
     }

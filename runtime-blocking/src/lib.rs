@@ -14,6 +14,8 @@ mod bell;
 #[cfg(unix)]
 mod calls;
 #[cfg(unix)]
+pub mod client;
+#[cfg(unix)]
 pub mod driver;
 #[cfg(unix)]
 pub mod link;
@@ -22,6 +24,8 @@ mod pool;
 #[cfg(unix)]
 mod serve;
 
+#[cfg(unix)]
+pub use client::{Client, ClientError};
 #[cfg(unix)]
 pub use driver::{Ended, Error, Served, Stdio};
 #[cfg(unix)]

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use reasonix_core::limits::Limits;
+use reasonix_core::machine::{Machine, Source};
+use reasonix_core::protocol::{AgentSide, ClientSide, PeerInput};
 use reasonix_core::time::{Deadline, Instant, Timer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
@@ -21,25 +23,32 @@ const PIECE: usize = 64 << 10;
 /// A buffer that has grown beyond this is given back when it is empty.
 const KEEP: usize = 1 << 20;
 
-/// What a link has to say to its machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
-    /// Bytes from the peer.
-    Received(&'a [u8]),
-    /// So many bytes of what was sent are not taken by the system yet.
-    Unsent(usize),
-    /// No more bytes will come.
-    Finished,
-    /// Nothing can be sent any more.
-    Gone,
-}
-
 /// A machine at the end of a link.
 pub trait Attached {
     /// Takes what the link says.
-    fn hear(&mut self, now: Instant, said: Said<'_>);
+    fn hear(&mut self, now: Instant, said: PeerInput<'_>);
     /// How many bytes of the peer it will take now.
     fn peer_room(&self) -> usize;
+}
+
+impl Attached for AgentSide {
+    fn hear(&mut self, now: Instant, said: PeerInput<'_>) {
+        self.handle_input(now, said);
+    }
+
+    fn peer_room(&self) -> usize {
+        self.room(Source::Peer)
+    }
+}
+
+impl Attached for ClientSide {
+    fn hear(&mut self, now: Instant, said: PeerInput<'_>) {
+        self.handle_input(now, said);
+    }
+
+    fn peer_room(&self) -> usize {
+        self.room(Source::Peer)
+    }
 }
 
 /// The clock of a driver: the origin is its making.
@@ -55,6 +64,13 @@ impl Clock {
     /// The time.
     pub fn now(self) -> Instant {
         Instant::since_start(self.0.elapsed())
+    }
+
+    /// The same moment by the system's clock.
+    pub fn system(self, at: Instant) -> std::time::Instant {
+        // What cannot be said is further away than anything lasts.
+        let far = Duration::from_secs(1 << 30);
+        self.0.checked_add(at.elapsed()).unwrap_or(self.0 + far)
     }
 
     /// How long till `at`; zero if it is past.
@@ -167,7 +183,7 @@ impl Link {
         // Also if it is what it was: the machine counts what it sends, and waits to hear this.
         if tries && !told || unsent != self.reported {
             self.reported = unsent;
-            machine.hear(now, Said::Unsent(unsent));
+            machine.hear(now, PeerInput::Unsent(unsent));
             told = true;
         }
         told | self.read(now, machine)
@@ -276,7 +292,7 @@ impl Link {
         self.written = 0;
         self.reported = 0;
         self.stalled = None;
-        machine.hear(now, Said::Gone);
+        machine.hear(now, PeerInput::PeerGone);
         true
     }
 
@@ -291,18 +307,18 @@ impl Link {
         match input.read(&mut self.inbox[..room]) {
             Ok(0) => {
                 self.input = None;
-                machine.hear(now, Said::Finished);
+                machine.hear(now, PeerInput::PeerFinished);
                 true
             }
             Ok(count) => {
-                machine.hear(now, Said::Received(&self.inbox[..count]));
+                machine.hear(now, PeerInput::Received(&self.inbox[..count]));
                 true
             }
             Err(Errno::AGAIN | Errno::INTR) => false,
             Err(error) => {
                 log::debug!("the client can be read no more: {error}");
                 self.input = None;
-                machine.hear(now, Said::Finished);
+                machine.hear(now, PeerInput::PeerFinished);
                 true
             }
         }
@@ -457,12 +473,12 @@ mod tests {
     }
 
     impl Attached for Ear {
-        fn hear(&mut self, _: Instant, said: Said<'_>) {
+        fn hear(&mut self, _: Instant, said: PeerInput<'_>) {
             let said = match said {
-                Said::Received(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                Said::Unsent(count) => format!("unsent {count}"),
-                Said::Finished => "finished".into(),
-                Said::Gone => "gone".into(),
+                PeerInput::Received(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                PeerInput::Unsent(count) => format!("unsent {count}"),
+                PeerInput::PeerFinished => "finished".into(),
+                PeerInput::PeerGone => "gone".into(),
             };
             self.heard.push(said);
         }

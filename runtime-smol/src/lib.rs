@@ -1,1 +1,21 @@
-//! Runs a reasonix agent on `async-io`.
+//! Runs a reasonix agent on `async-io`, in one task on any executor, without tokio.
+//!
+//! [`serve`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
+//! any two descriptors. It is the driver of `reasonix-blocking` with another way to wait: the peer,
+//! the pipes of processes and their ends, and time are waited for by the reactor of `async-io`;
+//! what blocks (files, searches, HTTP) runs on the pool of `blocking`. The same agent sends the
+//! same bytes on both.
+
+#[cfg(unix)]
+pub mod link;
+#[cfg(unix)]
+mod serve;
+#[cfg(unix)]
+mod watch;
+
+pub use reasonix_blocking::{config, ops};
+
+#[cfg(unix)]
+pub use reasonix_blocking::{Ended, Error, Served, Stdio};
+#[cfg(unix)]
+pub use serve::{serve, serve_machine};

@@ -66,6 +66,11 @@ impl Group {
         test_kill_process_group(self.0) != Err(rustix::io::Errno::SRCH)
     }
 
+    /// Kills whoever is left in it, at once.
+    pub fn kill(self) {
+        self.signal(Signal::KILL);
+    }
+
     fn signal(self, signal: Signal) {
         // An error means that nobody is left to hear it.
         let _ = kill_process_group(self.0, signal);

@@ -1,0 +1,303 @@
+//! A client in the same process: an agent on a thread of its own, or any agent at the other end of
+//! two descriptors, driven by blocking calls. [`Conversation`] is the same without the waits.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
+
+use reasonix_core::agent::{Agent, Config};
+use reasonix_core::ids::AskId;
+use reasonix_core::machine::{Machine, Next, Source};
+use reasonix_core::protocol::methods::{Initialize, Method, NewSession};
+use reasonix_core::protocol::schema::{
+    ClientCapabilities, ContentBlock, InitializeRequest, InitializeResponse, Json,
+    NewSessionRequest, PromptRequest, ProtocolVersion, SessionId,
+};
+use reasonix_core::protocol::{
+    AgentAnswer, AgentMethod, Asked, ClientEvent, ClientSide, CloseReason, SideEffect, methods,
+};
+use reasonix_core::time::Deadline;
+use reasonix_core::wire::RpcError;
+
+use crate::driver::{Ended, Error, Stdio};
+use crate::link::{Clock, Link};
+use crate::serve::serve;
+
+/// Why a call of a [`Client`] has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The agent refused.
+    #[error("the agent refused ({}): {}", .0.code, .0.message)]
+    Refused(RpcError),
+    /// The connection is over.
+    #[error("the connection is over")]
+    Over,
+    /// The agent could not be started, or the system cannot wait on its descriptors.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A client's side and its link.
+pub struct Conversation {
+    side: ClientSide,
+    /// The link, to wait on.
+    pub link: Link,
+    clock: Clock,
+    deadline: Option<Deadline>,
+    over: Option<CloseReason>,
+}
+
+/// How far a conversation came.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Heard {
+    /// Something for the client.
+    Event(ClientEvent),
+    /// Nothing is left to do but to wait on the link, at most till then.
+    Wait(Option<reasonix_core::time::Instant>),
+    /// The connection is over.
+    Over(CloseReason),
+}
+
+impl Conversation {
+    /// One that begins.
+    pub fn new(link: Link, side: ClientSide) -> Self {
+        Self {
+            side,
+            link,
+            clock: Clock::start(),
+            deadline: None,
+            over: None,
+        }
+    }
+
+    /// The side, for commands. Their frames go out with the next [`advance`](Self::advance).
+    pub fn side(&mut self) -> &mut ClientSide {
+        &mut self.side
+    }
+
+    /// The clock that the side's time is read from.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Bytes it will take.
+    pub fn room(&self) -> usize {
+        self.side.room(Source::Peer)
+    }
+
+    /// Does all there is to do, up to the next event.
+    pub fn advance(&mut self) -> Heard {
+        loop {
+            if let Some(reason) = self.over {
+                return Heard::Over(reason);
+            }
+            match self.side.poll_effect() {
+                Next::Do(SideEffect::Transmit(frame)) => self.link.send(frame),
+                Next::Do(SideEffect::Event(event)) => return Heard::Event(event),
+                Next::Do(SideEffect::Close(reason)) => self.over = Some(reason),
+                Next::Wait(deadline) => {
+                    let now = self.clock.now();
+                    if self.link.exchange(now, &mut self.side) {
+                        continue;
+                    }
+                    self.deadline = Deadline::earlier(deadline, self.link.deadline());
+                    return Heard::Wait(self.deadline.map(|deadline| deadline.at));
+                }
+            }
+            if self.link.is_full() {
+                self.link.exchange(self.clock.now(), &mut self.side);
+            }
+        }
+    }
+
+    /// Says that the wait is over.
+    pub fn woken(&mut self) {
+        let now = self.clock.now();
+        if self.deadline.is_some_and(|deadline| deadline.at <= now) {
+            self.side.handle_timeout(now);
+        }
+    }
+}
+
+/// A client of an agent in the same process.
+pub struct Client {
+    talk: Conversation,
+    /// Events that came while an answer was waited for.
+    kept: VecDeque<ClientEvent>,
+    agent: Option<JoinHandle<Result<Ended, Error>>>,
+}
+
+impl Client {
+    /// Starts an agent on a thread of its own, and connects to it.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no sockets or threads left.
+    pub fn start(config: Config) -> Result<Self, ClientError> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let side = ClientSide::new(config.limits.clone());
+        let io = Stdio::over(theirs.try_clone()?.into(), theirs.into());
+        let agent = thread::Builder::new()
+            .name("reasonix-agent".into())
+            .spawn(move || serve(Agent::new(config), io))?;
+        let link = Link::over(ours.try_clone()?.into(), ours.into())?;
+        Ok(Self {
+            talk: Conversation::new(link, side),
+            kept: VecDeque::new(),
+            agent: Some(agent),
+        })
+    }
+
+    /// A client of the agent at the other end of `link`.
+    pub fn over(link: Link, side: ClientSide) -> Self {
+        Self {
+            talk: Conversation::new(link, side),
+            kept: VecDeque::new(),
+            agent: None,
+        }
+    }
+
+    /// `initialize`.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub fn initialize(
+        &mut self,
+        capabilities: ClientCapabilities,
+    ) -> Result<InitializeResponse, ClientError> {
+        let mut request = InitializeRequest::new(ProtocolVersion::V1);
+        request.client_capabilities = capabilities;
+        match self.call::<Initialize>(&request)? {
+            AgentAnswer::Initialize(answer) => answer.map_err(ClientError::Refused),
+            _ => Err(ClientError::Over), // an answer is of its request's kind
+        }
+    }
+
+    /// `session/new` in the absolute directory `cwd`: the new session's id.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub fn new_session(&mut self, cwd: &str) -> Result<SessionId, ClientError> {
+        match self.call::<NewSession>(&NewSessionRequest::new(cwd))? {
+            AgentAnswer::NewSession(answer) => {
+                answer.map(|it| it.session_id).map_err(ClientError::Refused)
+            }
+            _ => Err(ClientError::Over),
+        }
+    }
+
+    /// `session/prompt`, not waited for: [`next_event`](Self::next_event) brings the updates, the
+    /// requests of the agent, and last [`ClientEvent::Answered`] under this name.
+    pub fn prompt(&mut self, session: &SessionId, prompt: Vec<ContentBlock>) -> AskId {
+        let request = PromptRequest::new(session.clone(), prompt);
+        self.ask::<methods::Prompt>(&request)
+    }
+
+    /// Any request, not waited for.
+    pub fn ask<M: AgentMethod>(&mut self, request: &M::Request) -> AskId {
+        self.talk.side().request::<M>(request)
+    }
+
+    /// Any request, and its answer. What else comes meanwhile is kept for
+    /// [`next_event`](Self::next_event); so a request that waits for the client must not be called.
+    ///
+    /// # Errors
+    ///
+    /// `Over` if the connection ends before.
+    pub fn call<M: AgentMethod>(
+        &mut self,
+        request: &M::Request,
+    ) -> Result<AgentAnswer, ClientError> {
+        let ask = self.ask::<M>(request);
+        self.answer_to(ask)
+    }
+
+    /// Any request of a vendor, and its answer.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, and as [`call`](Self::call).
+    pub fn call_vendor(&mut self, method: &str, params: &Json) -> Result<Json, ClientError> {
+        let ask = self.talk.side().vendor_request(method, params.as_raw());
+        match self.answer_to(ask)? {
+            AgentAnswer::Vendor(answer) => answer.map_err(ClientError::Refused),
+            _ => Err(ClientError::Over),
+        }
+    }
+
+    /// Waits for the next event; none if the connection is over.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot wait.
+    pub fn next_event(&mut self) -> Result<Option<ClientEvent>, ClientError> {
+        match self.kept.pop_front() {
+            Some(event) => Ok(Some(event)),
+            None => self.hear(),
+        }
+    }
+
+    /// Answers a request of the agent.
+    pub fn answer<M: Method>(&mut self, asked: Asked<M>, result: Result<M::Response, RpcError>) {
+        self.talk.side().answer(asked, result);
+    }
+
+    /// `session/cancel`.
+    pub fn cancel(&mut self, session: &SessionId) {
+        self.talk.side().notify_cancel(session);
+    }
+
+    /// Ends the connection and waits for the agent to end, if it is in this process: no process of
+    /// it is left then. How it ended.
+    ///
+    /// # Errors
+    ///
+    /// If the agent failed, or panicked (`Over`).
+    pub fn close(mut self) -> Result<Option<Ended>, ClientError> {
+        self.talk.side().close();
+        while self.hear()?.is_some() {}
+        let Self { talk, agent, .. } = self;
+        talk.link.finish(std::time::Duration::from_secs(1));
+        match agent {
+            Some(agent) => Ok(Some(agent.join().map_err(|_| ClientError::Over)??)),
+            None => Ok(None),
+        }
+    }
+
+    fn answer_to(&mut self, wanted: AskId) -> Result<AgentAnswer, ClientError> {
+        loop {
+            match self.hear()? {
+                Some(ClientEvent::Answered { ask, answer }) if ask == wanted => return Ok(answer),
+                Some(event) => self.kept.push_back(event),
+                None => return Err(ClientError::Over),
+            }
+        }
+    }
+
+    fn hear(&mut self) -> Result<Option<ClientEvent>, ClientError> {
+        loop {
+            match self.talk.advance() {
+                Heard::Event(event) => return Ok(Some(event)),
+                Heard::Over(_) => return Ok(None),
+                Heard::Wait(until) => {
+                    let clock = self.talk.clock();
+                    let room = self.talk.room();
+                    let time = until.map(|at| clock.until(at));
+                    self.talk.link.wait(room, time)?;
+                    self.talk.woken();
+                }
+            }
+        }
+    }
+}
