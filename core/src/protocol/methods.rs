@@ -171,6 +171,16 @@ macro_rules! agent_methods {
             Vendor(Result<Json, RpcError>),
         }
 
+        impl AgentMethodKind {
+            /// The answer that failed with `error`.
+            pub(super) fn failed(self, error: RpcError) -> AgentAnswer {
+                match self {
+                    $( Self::$name => AgentAnswer::$name(Err(error)), )+
+                    Self::Vendor => AgentAnswer::Vendor(Err(error)),
+                }
+            }
+        }
+
         impl AgentAnswer {
             /// Whether it is an error.
             pub fn error(&self) -> Option<&RpcError> {
@@ -380,6 +390,16 @@ impl hidden::Asked for Vendor {
 /// An answer that does not fit its method; for people, nothing quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadAnswer(pub(super) alloc::string::String);
+
+/// Reads parameters; absent ones are null, as for methods whose members are all optional. The error
+/// quotes nothing.
+pub(super) fn read_params<T: DeserializeOwned>(
+    params: Option<&str>,
+) -> Result<T, alloc::string::String> {
+    use alloc::string::ToString;
+    serde_json::from_str(params.unwrap_or("null"))
+        .map_err(|e| super::schema::object::Unquoted(&e).to_string())
+}
 
 fn read_answer<T: DeserializeOwned, A>(
     result: Result<&str, RpcError>,
