@@ -13,8 +13,8 @@ use super::schema::{
     CreateTerminalResponse, DeleteSessionRequest, DeleteSessionResponse, InitializeRequest,
     InitializeResponse, Json, KillTerminalRequest, KillTerminalResponse, ListSessionsRequest,
     ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, LogoutRequest, LogoutResponse,
-    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest,
-    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    NewSessionRequest, NewSessionResponse, PermissionOption, PromptRequest, PromptResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
     RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest,
     ResumeSessionResponse, SessionId, SetSessionConfigOptionRequest,
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
@@ -80,7 +80,7 @@ impl<M> PartialEq for Asked<M> {
 impl<M> Eq for Asked<M> {}
 
 pub(super) mod hidden {
-    use super::{ClientAnswer, Gates, Offers, RpcError};
+    use super::{Gates, Offers};
 
     /// What the agent's side knows of a method it answers.
     pub trait Asked: super::Method {
@@ -91,7 +91,10 @@ pub(super) mod hidden {
         fn offers(_: &Self::Response) -> Option<Offers> {
             None
         }
-        fn answer(_: Result<Self::Response, RpcError>) -> super::AgentAnswer;
+        /// The session a good answer makes known.
+        fn made(_: &Self::Response) -> Option<super::SessionId> {
+            None
+        }
     }
 
     /// What the agent's side knows of a method it asks.
@@ -100,7 +103,8 @@ pub(super) mod hidden {
         fn scope(_: &Self::Request) -> Option<&super::SessionId>;
         /// Whether a client with these gates takes the request.
         fn offered(_: &Self::Request, _: Gates) -> bool;
-        fn answer(_: Result<Self::Response, RpcError>) -> ClientAnswer;
+        /// What may be chosen, if it is a permission request.
+        fn choices(_: &Self::Request) -> Option<&[super::PermissionOption]>;
     }
 }
 
@@ -128,8 +132,8 @@ macro_rules! agent_methods {
                 fn offers(response: &$response) -> Option<Offers> {
                     response.offers()
                 }
-                fn answer(result: Result<$response, RpcError>) -> AgentAnswer {
-                    AgentAnswer::$name(result)
+                fn made(response: &$response) -> Option<SessionId> {
+                    response.made()
                 }
             }
         )+
@@ -253,8 +257,8 @@ macro_rules! client_methods {
                     let offered: fn(&$request, Gates) -> bool = $offered;
                     offered(request, gates)
                 }
-                fn answer(result: Result<$response, RpcError>) -> ClientAnswer {
-                    ClientAnswer::$name(result)
+                fn choices(request: &$request) -> Option<&[PermissionOption]> {
+                    request.choices()
                 }
             }
         )+
@@ -382,9 +386,6 @@ impl Opens for ResumeSession {}
 
 impl hidden::Asked for Vendor {
     const KIND: AgentMethodKind = AgentMethodKind::Vendor;
-    fn answer(result: Result<Json, RpcError>) -> AgentAnswer {
-        AgentAnswer::Vendor(result)
-    }
 }
 
 /// An answer that does not fit its method; for people, nothing quoted.
@@ -421,6 +422,9 @@ trait Adapt {
     fn offers(&self) -> Option<Offers> {
         None
     }
+    fn made(&self) -> Option<SessionId> {
+        None
+    }
 }
 
 impl Adapt for InitializeResponse {
@@ -429,6 +433,9 @@ impl Adapt for InitializeResponse {
     }
 }
 impl Adapt for NewSessionResponse {
+    fn made(&self) -> Option<SessionId> {
+        Some(self.session_id.clone())
+    }
     fn fit(&mut self, gates: Gates) {
         gates.fit_options(self.config_options.as_mut());
     }
@@ -456,3 +463,24 @@ impl Adapt for DeleteSessionResponse {}
 impl Adapt for SetSessionModeResponse {}
 impl Adapt for SetSessionModelResponse {}
 impl Adapt for PromptResponse {}
+
+/// What a request lets the person choose from.
+trait Choose {
+    fn choices(&self) -> Option<&[PermissionOption]> {
+        None
+    }
+}
+
+impl Choose for RequestPermissionRequest {
+    fn choices(&self) -> Option<&[PermissionOption]> {
+        Some(&self.options)
+    }
+}
+impl Choose for ReadTextFileRequest {}
+impl Choose for WriteTextFileRequest {}
+impl Choose for CreateTerminalRequest {}
+impl Choose for TerminalOutputRequest {}
+impl Choose for WaitForTerminalExitRequest {}
+impl Choose for KillTerminalRequest {}
+impl Choose for ReleaseTerminalRequest {}
+impl Choose for CreateElicitationRequest {}

@@ -11,8 +11,10 @@ pub mod client_side;
 mod events;
 mod gates;
 pub mod methods;
+mod output;
 
 pub mod schema;
+mod slab;
 
 pub mod states;
 

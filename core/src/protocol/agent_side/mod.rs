@@ -1,31 +1,61 @@
 //! The agent's side of a connection: who may say what when, who is answered what, and what waits.
-//! Knows nothing of models, tools and files.
+//! Knows nothing of models, tools and files. This file is what an embedder sees and the order in
+//! which effects are given; the rules are in the files beside it.
+
+mod admit;
+mod asks;
+mod calls;
+mod checks;
+mod core;
+mod end;
+mod sessions;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+pub use turns::{ReplayMut, TurnMut};
+
+use ::core::ops::Range;
 
 use crate::error::CommandError;
 use crate::ids::{AskId, SessionKey, TurnKey};
 use crate::limits::Limits;
 use crate::machine::{Machine, Next, Source};
-use crate::time::Instant;
-use crate::wire::RpcError;
+use crate::time::{Deadline, Instant};
+use crate::wire::{FrameDecoder, RpcError};
 
-use super::events::{AgentEvent, PeerInput, SideEffect, TextKind};
+use self::core::Core;
+use super::events::{AgentEvent, CloseReason, PeerInput, SideEffect};
 use super::methods::{AgentMethod, Asked, ClientMethod, LoadSession, Opens};
-use super::schema::{ClientCapabilities, Json, PromptResponse, SessionId, SessionUpdate};
+use super::schema::{ClientCapabilities, Json, SessionId, SessionUpdate};
+use super::states::Connection;
 
 /// The agent's side of one connection.
+///
+/// An embedder feeds it as a [`Machine`], sends what it transmits, and acts on [`AgentEvent`]s.
+/// What it does itself: it answers what breaks a rule, lets through only what both sides
+/// advertised, cancels, holds frames back while their session opens or closes, shares the output
+/// fairly among turns, and sees to it that every request is answered exactly once.
+///
+/// Commands are methods here and on the handles [`SessionMut`], [`TurnMut`] and [`ReplayMut`].
 pub struct AgentSide {
-    limits: Limits,
+    input: FrameDecoder,
+    core: Core,
 }
 
 impl AgentSide {
     /// A fresh connection.
     pub fn new(limits: Limits) -> Self {
-        Self { limits }
+        Self {
+            input: FrameDecoder::new(limits.max_frame),
+            core: Core::new(limits),
+        }
     }
 
     /// What the client advertised in its last `initialize`.
     pub fn client(&self) -> &ClientCapabilities {
-        todo!()
+        &self.core.client
     }
 
     /// Answers a request. A good answer to a request that opens a session opens it, as
@@ -35,39 +65,42 @@ impl AgentSide {
         asked: Asked<M>,
         result: Result<M::Response, RpcError>,
     ) {
-        let _ = (asked, result);
-        todo!()
+        self.core.answer(asked, result);
     }
 
     /// Answers a request that opens a session. The answer goes out before anything else of the
     /// session. None if the request is settled already.
+    ///
+    /// # Panics
+    ///
+    /// If a new session has the id of an active one, or one that is not of the shape
+    /// [`SessionId::check`] asks for.
     pub fn open<M: Opens>(&mut self, asked: Asked<M>, response: M::Response) -> Option<SessionKey> {
-        let _ = (asked, response);
-        todo!()
+        self.core.answer(asked, Ok(response))
     }
 
     /// The replay that belongs to a `session/load`; none if the request is settled already.
     pub fn replay(&mut self, asked: &Asked<LoadSession>) -> Option<ReplayMut<'_>> {
-        let _ = asked;
-        todo!()
+        self.core.replay(asked.key)
     }
 
     /// An active session.
     pub fn session(&mut self, key: SessionKey) -> Option<SessionMut<'_>> {
-        let _ = key;
-        todo!()
+        self.core.sessions.get(key.number())?;
+        Some(SessionMut {
+            core: &mut self.core,
+            key: key.number(),
+        })
     }
 
     /// The key of the active session with this id.
     pub fn find_session(&self, id: &SessionId) -> Option<SessionKey> {
-        let _ = id;
-        todo!()
+        self.core.sessions.find(id).map(SessionKey::new)
     }
 
     /// A turn that is not over.
     pub fn turn(&mut self, key: TurnKey) -> Option<TurnMut<'_>> {
-        let _ = key;
-        todo!()
+        self.core.turn(key.number())
     }
 
     /// Asks the client. `NotOffered` unless it advertised the method; `Gone` if the session or the
@@ -76,148 +109,156 @@ impl AgentSide {
         &mut self,
         request: &M::Request,
     ) -> Result<AskId, CommandError<()>> {
-        let _ = request;
-        todo!()
+        self.core.ask::<M>(request)
     }
 
     /// Asks the client by a vendor's method (its name begins with `_`).
     pub fn ask_vendor(&mut self, method: &str, params: &Json) -> Result<AskId, CommandError<()>> {
-        let _ = (method, params);
-        todo!()
+        self.core.ask_vendor(method, params)
     }
 
     /// Gives a request of ours up: the client is told by `$/cancel_request`, no event follows, a
     /// late answer leaves no trace.
     pub fn withdraw(&mut self, ask: AskId) {
-        let _ = ask;
-        todo!()
+        self.core.withdraw(ask.number());
     }
 
     /// Tells the client something by a vendor's method (its name begins with `_`).
     pub fn notify_vendor(&mut self, method: &str, params: &Json) {
-        let _ = (method, params);
-        todo!()
+        self.core.notify(method, params);
     }
 
     /// Tells the client that what it opened by URL is done.
     pub fn complete_elicitation(&mut self, elicitation_id: &str) -> Result<(), CommandError<()>> {
-        let _ = elicitation_id;
-        todo!()
+        self.core.complete_elicitation(elicitation_id)
     }
 
     /// Whether a frame waits to be transmitted: the next effect is its `Transmit`.
     pub fn has_frame(&self) -> bool {
-        todo!()
+        self.core.output.has_frame()
     }
 
     /// The embedder is done: what is open is answered as cancelled, then `Close`.
     pub fn close(&mut self) {
-        todo!()
+        self.core.give_up();
     }
+
+    fn step(&mut self) -> Step {
+        let core = &mut self.core;
+        loop {
+            if let Some(frame) = core.output.next() {
+                return Step::Frame(frame);
+            }
+            if let Some(event) = core.events.pop_front() {
+                return Step::Event(event);
+            }
+            if core.closed {
+                return Step::Wait(None);
+            }
+            if let Some(reason) = core.has_ended() {
+                core.closed = true;
+                return Step::Close(reason);
+            }
+            if let Some(held) = core.released.pop_front() {
+                core.resume(held);
+                continue;
+            }
+            if matches!(core.connection, Connection::Fresh | Connection::Ready) {
+                if let Some(line) = self.input.next_line() {
+                    core.take_line(line);
+                    continue;
+                }
+                if core.finished {
+                    core.begin_ending();
+                    continue;
+                }
+            }
+            if let Some(event) = core.next_ready() {
+                return Step::Event(event);
+            }
+            return Step::Wait(core.deadline());
+        }
+    }
+}
+
+enum Step {
+    Frame(Range<usize>),
+    Event(AgentEvent),
+    Close(CloseReason),
+    Wait(Option<Deadline>),
 }
 
 impl Machine for AgentSide {
     type Input<'a> = PeerInput<'a>;
     type Effect<'a> = SideEffect<'a, AgentEvent>;
 
-    fn handle_input(&mut self, _now: Instant, _input: PeerInput<'_>) {
-        todo!()
+    fn handle_input(&mut self, now: Instant, input: PeerInput<'_>) {
+        self.core.now = self.core.now.max(now);
+        if self.core.closed {
+            return;
+        }
+        match input {
+            PeerInput::Received(bytes) => {
+                if !self.core.finished {
+                    self.input.push(bytes);
+                }
+            }
+            PeerInput::Unsent(bytes) => self.core.output.written(self.core.now, bytes),
+            PeerInput::PeerFinished => {
+                if !self.core.finished {
+                    self.input.finish();
+                    self.core.finish_input(true);
+                }
+            }
+            PeerInput::PeerGone => self.core.lose(CloseReason::Gone),
+        }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {
-        todo!()
+    fn handle_timeout(&mut self, now: Instant) {
+        self.core.now = self.core.now.max(now);
+        self.core.check_time();
     }
 
     fn poll_effect(&mut self) -> Next<SideEffect<'_, AgentEvent>> {
-        todo!()
+        match self.step() {
+            Step::Frame(frame) => Next::Do(SideEffect::Transmit(self.core.output.bytes(frame))),
+            Step::Event(event) => Next::Do(SideEffect::Event(event)),
+            Step::Close(reason) => Next::Do(SideEffect::Close(reason)),
+            Step::Wait(deadline) => Next::Wait(deadline),
+        }
     }
 
-    fn room(&self, _source: Source) -> usize {
-        self.limits.peer_window
+    fn room(&self, source: Source) -> usize {
+        match source {
+            Source::Peer => self.core.room(&self.input),
+            Source::Call(_) => 0,
+        }
     }
 }
 
 /// An active session.
 pub struct SessionMut<'a> {
-    side: &'a mut AgentSide,
+    core: &'a mut Core,
+    key: u64,
 }
 
 impl SessionMut<'_> {
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        let _ = &self.side;
-        todo!()
+        let session = self.core.sessions.get(self.key);
+        // The handle was made for a session that is there, and borrows the side since.
+        &session.expect("a session with a handle is there").id
+    }
+
+    /// Its turn, if one runs.
+    pub fn turn(&self) -> Option<TurnKey> {
+        let turn = self.core.sessions.get(self.key)?.turn?;
+        Some(TurnKey::new(turn.get()))
     }
 
     /// Sends an update outside a turn. Never refused for room, so only for the few there are. What
     /// the client does not take becomes something plainer or nothing.
     pub fn notify(&mut self, update: &SessionUpdate) {
-        let _ = update;
-        todo!()
-    }
-}
-
-/// A turn that is not over.
-pub struct TurnMut<'a> {
-    side: &'a mut AgentSide,
-}
-
-impl TurnMut<'_> {
-    /// Its session.
-    pub fn session(&self) -> SessionKey {
-        let _ = &self.side;
-        todo!()
-    }
-
-    /// Whether it is to end soon.
-    pub fn is_cancelled(&self) -> bool {
-        todo!()
-    }
-
-    /// Sends text of the agent. Longer text goes as several chunks, each at most
-    /// [`Limits::max_out_frame`] long. `Full`: nothing was sent, [`AgentEvent::Ready`] says when to
-    /// try again.
-    pub fn text(
-        &mut self,
-        kind: TextKind,
-        text: &str,
-        message_id: Option<&str>,
-    ) -> Result<(), CommandError<()>> {
-        let _ = (kind, text, message_id);
-        todo!()
-    }
-
-    /// Sends an update. `Full` as for [`text`](Self::text). What the client does not take becomes
-    /// something plainer or nothing. `Gone`: it is about a tool call that ended or never began.
-    pub fn update(&mut self, update: &SessionUpdate) -> Result<(), CommandError<()>> {
-        let _ = update;
-        todo!()
-    }
-
-    /// Ends the turn well. Tool calls that did not end are reported as failed first. The stop
-    /// reason of a cancelled turn is `cancelled`, whatever is given.
-    pub fn finish(self, response: PromptResponse) {
-        let _ = response;
-        todo!()
-    }
-
-    /// Ends the turn with an error; a cancelled turn ends as `cancelled` all the same.
-    pub fn fail(self, error: RpcError) {
-        let _ = error;
-        todo!()
-    }
-}
-
-/// The replay of a session that is being loaded.
-pub struct ReplayMut<'a> {
-    side: &'a mut AgentSide,
-}
-
-impl ReplayMut<'_> {
-    /// Sends an update of the history. `Full`: nothing was sent, [`AgentEvent::ReplayReady`] says
-    /// when to try again.
-    pub fn update(&mut self, update: &SessionUpdate) -> Result<(), CommandError<()>> {
-        let _ = (update, &self.side);
-        todo!()
+        self.core.notify_session(self.key, update);
     }
 }

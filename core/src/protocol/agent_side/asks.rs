@@ -1,0 +1,211 @@
+//! Our requests to the client: each is settled once, by an answer that fits or as failed.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use crate::error::{CommandError, PeerFault};
+use crate::ids::AskId;
+use crate::wire::rpc::write_request;
+use crate::wire::{RequestId, RpcError};
+
+use super::super::events::AgentEvent;
+use super::super::gates::Gates;
+use super::super::methods::{BadAnswer, ClientAnswer, ClientMethod, ClientMethodKind};
+use super::super::schema::{
+    CompleteElicitationNotification, Json, PermissionOption, RequestPermissionOutcome,
+};
+use super::super::states::{Connection, Permission, PermissionEvent};
+use super::core::Core;
+
+/// An open request of ours.
+pub(super) struct Ask {
+    kind: ClientMethodKind,
+    session: Option<u64>,
+    /// What may be chosen, if it is a permission request.
+    choices: Box<[Box<str>]>,
+}
+
+impl Core {
+    pub(super) fn ask<M: ClientMethod>(
+        &mut self,
+        request: &M::Request,
+    ) -> Result<AskId, CommandError<()>> {
+        let session = match M::scope(request) {
+            None => None,
+            Some(id) => Some(self.sessions.find(id).ok_or(CommandError::Gone(()))?),
+        };
+        let gates = session
+            .and_then(|key| self.sessions.get(key))
+            .map_or(self.gates, |s| s.gates);
+        if !M::offered(request, gates) {
+            return Err(CommandError::NotOffered(()));
+        }
+        let choices = M::choices(request).unwrap_or_default();
+        self.send(
+            M::NAME,
+            request,
+            Ask {
+                kind: M::KIND,
+                session,
+                choices: choices.iter().map(option_id).collect(),
+            },
+        )
+    }
+
+    pub(super) fn ask_vendor(
+        &mut self,
+        method: &str,
+        params: &Json,
+    ) -> Result<AskId, CommandError<()>> {
+        self.send(
+            method,
+            params,
+            Ask {
+                kind: ClientMethodKind::Vendor,
+                session: None,
+                choices: Box::default(),
+            },
+        )
+    }
+
+    fn send(
+        &mut self,
+        method: &str,
+        params: &impl Serialize,
+        ask: Ask,
+    ) -> Result<AskId, CommandError<()>> {
+        if self.connection != Connection::Ready || self.finished || self.lost.is_some() {
+            return Err(CommandError::Gone(()));
+        }
+        let id = self.asks.open(ask);
+        self.output
+            .frame(|out| write_request(out, id, method, params));
+        Ok(AskId::new(id))
+    }
+
+    pub(super) fn withdraw(&mut self, id: u64) {
+        let asks = &mut self.asks;
+        self.output.frame(|out| {
+            asks.withdraw(id, out);
+        });
+    }
+
+    pub(super) fn complete_elicitation(&mut self, id: &str) -> Result<(), CommandError<()>> {
+        if !self.gates.has(Gates::URL) {
+            return Err(CommandError::NotOffered(()));
+        }
+        self.notify(
+            "elicitation/complete",
+            &CompleteElicitationNotification::new(id),
+        );
+        Ok(())
+    }
+
+    /// The client's answer to one of our requests. Late and unknown ones leave no trace.
+    pub(super) fn take_answer(&mut self, id: &RequestId, result: Result<&str, RpcError>) {
+        let Some((id, ask)) = self.asks.settle(id) else {
+            return;
+        };
+        let answer = match ask.kind.read(result) {
+            Ok(answer) if !ask.fits(&answer) => {
+                Err(BadAnswer("an option that was not offered".into()))
+            }
+            other => other,
+        };
+        let answer = answer.unwrap_or_else(|BadAnswer(reason)| self.bad_answer(ask.kind, reason));
+        debug_assert!(
+            ask.kind != ClientMethodKind::RequestPermission || {
+                let event = match &answer {
+                    ClientAnswer::RequestPermission(Ok(response))
+                        if matches!(response.outcome, RequestPermissionOutcome::Selected(_)) =>
+                    {
+                        PermissionEvent::Choose
+                    }
+                    _ => PermissionEvent::Refuse,
+                };
+                Permission::Open.on(event).is_ok()
+            }
+        );
+        self.event(AgentEvent::Settled {
+            ask: AskId::new(id),
+            answer,
+        });
+    }
+
+    /// An answer that could not even be read as one.
+    pub(super) fn spoil_answer(&mut self, id: &RequestId) {
+        if let Some((id, ask)) = self.asks.settle(id) {
+            let answer = self.bad_answer(ask.kind, "not a JSON-RPC 2.0 response".into());
+            self.event(AgentEvent::Settled {
+                ask: AskId::new(id),
+                answer,
+            });
+        }
+    }
+
+    /// Settles what was asked for a session that is over.
+    pub(super) fn abandon_asks_of(&mut self, session: u64) {
+        let open: Vec<u64> = self
+            .asks
+            .iter()
+            .filter(|(_, ask)| ask.session == Some(session))
+            .map(|(id, _)| id)
+            .collect();
+        for id in open {
+            let kind = self.asks.get(id).map(|ask| ask.kind);
+            self.withdraw(id);
+            if let Some(kind) = kind {
+                self.event(AgentEvent::Settled {
+                    ask: AskId::new(id),
+                    answer: kind.failed(RpcError::cancelled()),
+                });
+            }
+        }
+    }
+
+    /// Settles all: no answer can come any more.
+    pub(super) fn abandon_asks(&mut self) {
+        for (id, ask) in self.asks.abandon() {
+            self.events.push_back(AgentEvent::Settled {
+                ask: AskId::new(id),
+                answer: ask.kind.failed(RpcError::cancelled()),
+            });
+        }
+    }
+
+    fn bad_answer(
+        &mut self,
+        kind: ClientMethodKind,
+        reason: alloc::string::String,
+    ) -> ClientAnswer {
+        let error = RpcError::internal(&alloc::format!(
+            "The client's answer does not fit: {reason}"
+        ));
+        self.misbehaved(PeerFault::BadAnswer {
+            method: kind.name(),
+            reason,
+        });
+        kind.failed(error)
+    }
+}
+
+impl Ask {
+    /// Whether the option that was chosen, if one was, is one of those offered.
+    fn fits(&self, answer: &ClientAnswer) -> bool {
+        let ClientAnswer::RequestPermission(Ok(response)) = answer else {
+            return true;
+        };
+        match &response.outcome {
+            RequestPermissionOutcome::Cancelled => true,
+            RequestPermissionOutcome::Selected(option) => {
+                self.choices.iter().any(|id| **id == *option.option_id)
+            }
+        }
+    }
+}
+
+fn option_id(option: &PermissionOption) -> Box<str> {
+    option.option_id.as_str().into()
+}
