@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use super::dispatch::turn_failed;
 use super::opening::auth_required;
 use super::session::Asking;
-use super::{Agent, Level, Owned, Owner, render};
+use super::{Agent, Level, Owned, Owner, WallClock, render};
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::RequestPermission;
 use crate::protocol::schema::{PromptResponse, StopReason};
 use crate::protocol::{TextKind, TurnMut};
+use crate::time::Instant;
 use crate::tools::{Answer, Question};
 
 /// Steps of one session before the next one has its turn.
@@ -31,6 +32,7 @@ impl Agent {
         };
         let mut cx = Context {
             now: self.now,
+            unix_seconds: unix_seconds(self.wall, self.now),
             ids: &mut self.ids,
             limits: &self.config.limits,
             out: &mut self.said,
@@ -69,6 +71,7 @@ impl Agent {
             }
             let mut cx = Context {
                 now: self.now,
+                unix_seconds: unix_seconds(self.wall, self.now),
                 ids: &mut self.ids,
                 limits: &self.config.limits,
                 out: &mut self.said,
@@ -348,6 +351,13 @@ impl Agent {
             turn.finish(PromptResponse::new(reason));
         }
     }
+}
+
+/// The wall clock at `now`, by what it was when it was last said.
+fn unix_seconds(wall: Option<(Instant, WallClock)>, now: Instant) -> Option<u64> {
+    let (at, clock) = wall?;
+    let said = u64::try_from(clock.unix_ms).ok()?;
+    Some(said / 1000 + now.since(at).as_secs())
 }
 
 /// Text by the way that allocates nothing.

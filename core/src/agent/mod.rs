@@ -152,6 +152,8 @@ enum Owner {
 pub struct Agent {
     config: Config,
     now: Instant,
+    /// The wall clock, and when it was said.
+    wall: Option<(Instant, WallClock)>,
     side: AgentSide,
     random: ChaCha20Rng,
     /// Numbers for calls.
@@ -199,6 +201,7 @@ impl Agent {
     pub fn new(config: Config) -> Self {
         Self {
             now: Instant::ZERO,
+            wall: None,
             side: AgentSide::new(config.limits.clone()),
             random: ChaCha20Rng::from_seed(config.seed),
             ids: Counter::default(),
@@ -295,11 +298,10 @@ impl Agent {
             if !self.effects.is_empty() || self.side.has_frame() {
                 return Next::Do(());
             }
-            if let Closing::Settling { reason, until } = self.closing {
+            if let Closing::Settling { until, .. } = self.closing {
                 if self.calls.is_empty() || until <= self.now {
                     return Next::Do(());
                 }
-                let _ = reason;
                 return Next::Wait(Some(Deadline {
                     at: until,
                     why: Timer::CloseGrace,
@@ -338,8 +340,7 @@ impl Machine for Agent {
             Input::PeerFinished => self.side.handle_input(self.now, PeerInput::PeerFinished),
             Input::PeerGone => self.side.handle_input(self.now, PeerInput::PeerGone),
             Input::Call { id, news } => self.call_news(id, news),
-            // Nothing of a conversation carries a date yet.
-            Input::Wall(WallClock { .. }) => {}
+            Input::Wall(clock) => self.wall = Some((self.now, clock)),
         }
     }
 

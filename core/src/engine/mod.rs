@@ -57,6 +57,8 @@ use turn::{Phase, Turn};
 pub struct Context<'a> {
     /// The time.
     pub now: Instant,
+    /// The wall clock at `now`, seconds since 1970, if it is known.
+    pub unix_seconds: Option<u64>,
     /// Numbers for calls; shared by all sessions, since a driver knows calls only.
     pub ids: &'a mut Counter,
     /// Every bound there is.

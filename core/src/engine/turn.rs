@@ -220,7 +220,7 @@ impl Engine {
         messages: Vec<crate::model::ChatMessage>,
     ) -> ModelRun {
         let specs = self.tool_specs();
-        match &mut self.brain {
+        let mut run = match &mut self.brain {
             Brain::Endpoint(endpoint) => {
                 // Another pause for every run, the same for the same run of the same seed.
                 self.jitter = self
@@ -230,7 +230,11 @@ impl Engine {
                 ModelRun::http(cx.now, endpoint, &messages, &specs, cx.limits, self.jitter)
             }
             Brain::Script(cursor) => ModelRun::script(cx.now, cursor.next_answer(), cx.limits),
+        };
+        if let Some(seconds) = cx.unix_seconds {
+            run.set_wall(cx.now, seconds);
         }
+        run
     }
 
     pub(super) fn model_event(&mut self, cx: &mut Context<'_>, event: ModelEvent) {
