@@ -197,10 +197,10 @@ fn read(line: &str) -> Script {
             ' ' | '\t' => command.extend(word.take()),
             ';' | '&' | '|' | '(' | ')' | '`' | '\n' => {
                 script.literal = false;
-                if c == '(' || c == '`' {
-                    if let Some(open) = word.as_mut() {
-                        open.dynamic = true;
-                    }
+                if let Some(open) = word.as_mut()
+                    && (c == '(' || c == '`')
+                {
+                    open.dynamic = true;
                 }
                 command.extend(word.take());
                 if !command.is_empty() {
@@ -294,7 +294,7 @@ fn read(line: &str) -> Script {
                 open.text.push(c);
             }
             c => {
-                script.literal &= !c.is_control() && !(c == '!' && word.is_none());
+                script.literal &= !(c.is_control() || c == '!' && word.is_none());
                 word.get_or_insert_default().text.push(c);
             }
         }

@@ -7,12 +7,24 @@
 //! one [`Step::Permit`], readers too, before it does what it is about.
 
 mod args;
+mod bash;
 mod catalogue;
+mod change;
+mod diff;
+mod edit;
+mod entry;
 mod kind;
+mod look;
+mod paths;
 mod run;
+mod session;
 mod state;
 mod step;
+mod text;
 mod workspace;
+
+#[cfg(test)]
+mod tests;
 
 pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use kind::ToolKind;

@@ -1,28 +1,76 @@
-//! One tool call from its arguments to its result.
+//! One tool call from its arguments to its result: what all tools have in common.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Debug;
 
-use super::catalogue::Class;
+use super::args::{self, Args};
+use super::catalogue::{self, Class};
+use super::kind::ToolKind;
 use super::state::ToolState;
-use super::step::{Answer, Card, Step};
+use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use crate::call::News;
+use super::{bash, change, entry, look, session, text};
+use crate::call::{Call, News, Outcome};
+use crate::error::IoFault;
+use crate::permission::{Access, Action};
 use crate::time::{Deadline, Instant};
 
 /// One tool call. Its parent drives it: [`next_step`](Self::next_step) until
-/// [`Step::Wait`] or [`Step::Done`], after every input.
+/// [`Step::Wait`] or [`Step::Done`], after every input, after news of any background job, and when
+/// its deadline has come.
 #[derive(Debug)]
 pub struct ToolRun {
     card: Card,
     class: Class,
+    work: Box<dyn Work>,
+    flow: Flow,
+    window: usize,
+    begun: bool,
+    waiting: Option<Reply>,
 }
 
 impl ToolRun {
     /// Begins a call. Never fails: an unknown tool or bad arguments make a run that is `Done` with
     /// the reason at its first step.
     pub fn start(name: &str, arguments: &str, ws: &Workspace) -> Self {
-        let _ = (name, arguments, ws);
-        todo!()
+        let mut shown_name = text::one_line(name, ws.limits.max_title);
+        if shown_name.is_empty() {
+            shown_name.push_str("(no name)");
+        }
+        let mut card = Card {
+            title: shown_name.clone(),
+            name: shown_name,
+            kind: ToolKind::Other,
+            locations: Vec::new(),
+            raw_input: args::shown(arguments, ws.limits.max_raw_string),
+        };
+        let tool = catalogue::find(name);
+        let class = tool.map_or(Class::Reader, |tool| tool.class);
+        card.kind = tool.map_or(ToolKind::Other, |tool| tool.kind);
+        let work = match Args::parse(arguments).and_then(|args| begin(name, &args, ws)) {
+            Ok(begun) => {
+                card.title = text::one_line(
+                    &format!("{} {}", card.name, begun.subject),
+                    ws.limits.max_title,
+                );
+                card.locations = begun.locations;
+                begun.work
+            }
+            Err(why) => Box::new(Refused(format!("{}: {why}", card.name))),
+        };
+        Self {
+            card,
+            class,
+            work,
+            flow: Flow::default(),
+            window: ws.limits.call_window,
+            begun: false,
+            waiting: None,
+        }
     }
 
     /// What to show of the call from the beginning.
@@ -30,16 +78,52 @@ impl ToolRun {
         &self.card
     }
 
-    /// Whether it may run beside others: readers may, with readers. An unknown tool is a reader,
-    /// since it does nothing.
+    /// What it does to the world: readers may run beside other readers. An unknown tool is a
+    /// reader, since it does nothing.
     pub fn class(&self) -> Class {
         self.class
     }
 
     /// What must happen next.
     pub fn next_step(&mut self, now: Instant, ws: &Workspace, state: &mut ToolState) -> Step {
-        let _ = (now, ws, state);
-        todo!()
+        if self.flow.over {
+            return Step::Wait;
+        }
+        if let Some(reply) = self.waiting.take() {
+            match reply {
+                Reply::Permitted => self.give(now, Event::Permitted, ws, state),
+                Reply::Denied(why) => self.flow.fail(format!("Not allowed: {why}")),
+                Reply::Answered(answers) => self.give(now, Event::Answered(answers), ws, state),
+                Reply::Cancelled => self.flow.cancel(state),
+            }
+        }
+        if !self.begun && self.flow.steps.is_empty() {
+            self.begun = true;
+            self.give(now, Event::Started, ws, state);
+        }
+        if self.deadline().is_some_and(|deadline| deadline.at <= now) {
+            self.give(now, Event::Due, ws, state);
+        }
+        if self.flow.steps.is_empty() && !self.flow.is_open() {
+            self.give(now, Event::Idle, ws, state);
+        }
+        match self.flow.steps.pop_front() {
+            Some(Step::Call(call)) => {
+                self.flow.opened = Some(now);
+                Step::Call(call)
+            }
+            Some(Step::Detach(job)) => {
+                self.flow.opened = None;
+                Step::Detach(job)
+            }
+            Some(Step::Done(mut outcome)) => {
+                self.flow.over = true;
+                outcome.text = text::cut_middle(outcome.text, ws.limits.max_tool_result);
+                Step::Done(outcome)
+            }
+            Some(step) => step,
+            None => Step::Wait,
+        }
     }
 
     /// Takes news of the open call. Ignored if there is none.
@@ -50,52 +134,298 @@ impl ToolRun {
         ws: &Workspace,
         state: &mut ToolState,
     ) {
-        let _ = (now, news, ws, state);
-        todo!()
+        if !self.flow.is_open() || self.flow.over {
+            return;
+        }
+        let event = match news {
+            News::Bytes { bytes, .. } => Event::Bytes(bytes),
+            News::Done(outcome) => Event::Done(outcome),
+            News::Failed(fault) => Event::Failed(fault),
+            News::Opened(_) | News::Fed(_) => return,
+        };
+        if matches!(event, Event::Done(_) | Event::Failed(_)) {
+            self.flow.closed_after = self.flow.opened.take().map(|at| now.since(at));
+            // An abort that was not handed out yet has nothing left to abort.
+            self.flow.steps.retain(|step| *step != Step::Abort);
+        }
+        if !self.flow.cancelled {
+            self.give(now, event, ws, state);
+            return;
+        }
+        match event {
+            Event::Done(outcome) => self.flow.cancelled_with(Some(&outcome)),
+            Event::Failed(_) => self.flow.cancelled_with(None),
+            Event::Started
+            | Event::Permitted
+            | Event::Answered(_)
+            | Event::Bytes(_)
+            | Event::Due
+            | Event::Idle => {}
+        }
     }
 
     /// The gate or the user allowed what [`Step::Permit`] proposed.
     pub fn permitted(&mut self) {
-        todo!()
+        self.reply(Reply::Permitted);
     }
 
     /// The gate or the user did not. The run ends without having done anything.
     pub fn denied(&mut self, why: &str) {
-        let _ = why;
-        todo!()
+        self.reply(Reply::Denied(why.into()));
     }
 
     /// The user answered what [`Step::Ask`] asked: one answer a question, in order. Fewer count as
     /// unanswered.
     pub fn answered(&mut self, answers: Vec<Answer>) {
-        let _ = answers;
-        todo!()
+        self.reply(Reply::Answered(answers));
     }
 
     /// The turn is cancelled: an open call is aborted, nothing more is started, and the run ends
     /// when that call has settled, at once if there is none.
     pub fn cancel(&mut self) {
-        todo!()
+        self.waiting = Some(Reply::Cancelled);
     }
 
-    /// Takes the passing of time.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
-        todo!()
-    }
+    /// Takes the passing of time: what is due comes with the next step.
+    pub fn handle_timeout(&mut self, _now: Instant) {}
 
     /// When it wants to be woken.
     pub fn deadline(&self) -> Option<Deadline> {
-        todo!()
+        if self.flow.over || self.flow.cancelled || !self.begun {
+            return None;
+        }
+        self.work.deadline(self.flow.opened)
     }
 
     /// How many bytes its open call may deliver now.
     pub fn room(&self) -> usize {
-        todo!()
+        if self.flow.is_open() { self.window } else { 0 }
     }
 
     /// Whether it has an open call.
     pub fn has_open_call(&self) -> bool {
-        todo!()
+        self.flow.is_open()
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        // An answer counts once, when one is waited for, and never after a cancel.
+        if self.flow.asking && self.waiting.is_none() && !self.flow.cancelled {
+            self.flow.asking = false;
+            self.waiting = Some(reply);
+        }
+    }
+
+    fn give(&mut self, now: Instant, event: Event<'_>, ws: &Workspace, state: &mut ToolState) {
+        let mut cx = Context {
+            now,
+            ws,
+            state,
+            flow: &mut self.flow,
+            card: &self.card,
+        };
+        self.work.handle(event, &mut cx);
+    }
+}
+
+#[derive(Debug)]
+enum Reply {
+    Permitted,
+    Denied(String),
+    Answered(Vec<Answer>),
+    Cancelled,
+}
+
+/// What a tool does between its steps. Steps go out by [`Context::flow`].
+pub(super) trait Work: Debug + Send + Sync {
+    fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>);
+
+    /// When it wants [`Event::Due`]; `opened` is when its open call began. Must move once served.
+    fn deadline(&self, opened: Option<Instant>) -> Option<Deadline> {
+        let _ = opened;
+        None
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub(super) enum Event<'a> {
+    Started,
+    Permitted,
+    Answered(Vec<Answer>),
+    Bytes(&'a [u8]),
+    Done(Outcome),
+    Failed(IoFault),
+    /// The deadline has come.
+    Due,
+    /// No call is open and no step is queued: perhaps something else has changed.
+    Idle,
+}
+
+/// What a tool works with.
+pub(super) struct Context<'a> {
+    pub(super) now: Instant,
+    pub(super) ws: &'a Workspace,
+    pub(super) state: &'a mut ToolState,
+    pub(super) flow: &'a mut Flow,
+    pub(super) card: &'a Card,
+}
+
+impl Context<'_> {
+    /// When the open call began.
+    pub(super) fn opened(&self) -> Option<Instant> {
+        self.flow.opened
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        self.flow.steps.push_back(Step::Call(call));
+    }
+
+    pub(super) fn permit(&mut self, access: Access, diffs: Vec<Diff>) {
+        self.flow.asking = true;
+        self.flow.steps.push_back(Step::Permit(Proposal {
+            action: Action::new(self.card.name.clone(), access),
+            card: self.card.clone(),
+            diffs,
+        }));
+    }
+
+    pub(super) fn succeed(&mut self, text: impl Into<String>) {
+        self.end(ToolOutcome {
+            ok: true,
+            text: text.into(),
+            ..ToolOutcome::default()
+        });
+    }
+
+    pub(super) fn fail(&mut self, why: impl Into<String>) {
+        self.flow.fail(why.into());
+    }
+
+    pub(super) fn end(&mut self, outcome: ToolOutcome) {
+        self.flow.steps.push_back(Step::Done(outcome));
+    }
+}
+
+/// The steps of a run that wait to be handed out, and what is open.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    pub(super) steps: VecDeque<Step>,
+    /// How long the last call was open.
+    pub(super) closed_after: Option<core::time::Duration>,
+    pub(super) asking: bool,
+    opened: Option<Instant>,
+    cancelled: bool,
+    over: bool,
+}
+
+impl Flow {
+    fn is_open(&self) -> bool {
+        self.opened.is_some()
+    }
+
+    fn fail(&mut self, why: String) {
+        self.steps.push_back(Step::Done(ToolOutcome {
+            text: why,
+            ..ToolOutcome::default()
+        }));
+    }
+
+    fn cancel(&mut self, state: &mut ToolState) {
+        if self.cancelled {
+            return;
+        }
+        self.cancelled = true;
+        for step in self.steps.drain(..) {
+            if let Step::Detach(job) = step {
+                state.forget(job);
+            }
+        }
+        if self.is_open() {
+            self.steps.push_back(Step::Abort);
+        } else {
+            self.cancelled_with(None);
+        }
+    }
+
+    fn cancelled_with(&mut self, outcome: Option<&Outcome>) {
+        let wrote = matches!(
+            outcome,
+            Some(Outcome::Written | Outcome::Removed | Outcome::Renamed)
+        );
+        let text = if wrote {
+            "Cancelled by the user; the change had been made already."
+        } else {
+            "Cancelled by the user."
+        };
+        self.steps.push_back(Step::Done(ToolOutcome {
+            text: text.into(),
+            wrote,
+            ..ToolOutcome::default()
+        }));
+    }
+}
+
+/// A tool whose arguments were good.
+pub(super) struct Begun {
+    pub(super) work: Box<dyn Work>,
+    /// What it is about, for the title.
+    pub(super) subject: String,
+    pub(super) locations: Vec<Location>,
+}
+
+impl Begun {
+    pub(super) fn new(work: impl Work + 'static, subject: impl Into<String>) -> Self {
+        Self {
+            work: Box::new(work),
+            subject: subject.into(),
+            locations: Vec::new(),
+        }
+    }
+
+    pub(super) fn at(mut self, path: &str, line: Option<u32>) -> Self {
+        self.locations.push(Location::new(path, line));
+        self
+    }
+}
+
+fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    match name {
+        "read_file" => look::read_file(args, ws),
+        "ls" => look::ls(args, ws),
+        "glob" => look::glob(args, ws),
+        "grep" => look::grep(args, ws),
+        "write_file" => change::write_file(args, ws),
+        "edit_file" => change::edit_file(args, ws),
+        "multi_edit" => change::multi_edit(args, ws),
+        "move_file" => entry::move_file(args, ws),
+        "delete_file" => entry::delete_file(args, ws),
+        "bash" => bash::bash(args, ws),
+        "bash_output" => session::bash_output(args, ws),
+        "kill_shell" => session::kill_shell(args, ws),
+        "wait" => session::wait(args, ws),
+        "todo_write" => session::todo_write(args, ws),
+        "ask" => session::ask(args, ws),
+        _ => {
+            let known: Vec<&str> = catalogue::catalogue()
+                .iter()
+                .map(|tool| tool.name)
+                .collect();
+            Err(format!(
+                "there is no tool of this name; there are {}",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+/// A call that cannot even begin.
+#[derive(Debug)]
+struct Refused(String);
+
+impl Work for Refused {
+    fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>) {
+        if let Event::Started = event {
+            cx.fail(core::mem::take(&mut self.0));
+        }
     }
 }

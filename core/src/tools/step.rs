@@ -119,8 +119,8 @@ pub struct ToolOutcome {
     pub raw_output: Option<String>,
     /// Whether files were written by the tool.
     pub wrote: bool,
-    /// The command line, if one ran to its end and ended with 0: what counts as verification is
-    /// decided by who knows the rule.
+    /// The command line, if one ran to its end; `ok` says whether that was exit code 0. What counts
+    /// as verification is decided by who knows the rule.
     pub ran: Option<String>,
 }
 

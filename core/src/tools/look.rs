@@ -1,0 +1,307 @@
+//! The tools that read: read_file, ls, glob, grep.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+use core::time::Duration;
+
+use super::args::Args;
+use super::paths::{self, Place};
+use super::run::{Begun, Context, Event, Work};
+use super::state::digest;
+use super::text;
+use super::workspace::Workspace;
+use crate::call::{Call, Contents, Cut, FileKind, Found, Listing, Outcome, Pattern, Search};
+use crate::permission::{Access, Target};
+
+pub(super) fn read_file(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    let path = args.string("path")?;
+    let asked = paths::absolute(ws, "path", &path)?;
+    let offset = args.opt_count("offset")?.unwrap_or(0);
+    let limit = args
+        .opt_count("limit")?
+        .unwrap_or(ws.limits.read_lines.into());
+    if limit == 0 {
+        return Err("`limit` must be 1 or more".into());
+    }
+    let line = (offset > 0).then(|| u32::try_from(offset.saturating_add(1)).unwrap_or(u32::MAX));
+    let look = Look::new(asked.clone(), What::File { offset, limit });
+    Ok(Begun::new(look, path).at(&asked, line))
+}
+
+pub(super) fn ls(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    let path = args.opt_string("path")?.unwrap_or_else(|| ".".into());
+    let asked = paths::absolute(ws, "path", &path)?;
+    Ok(Begun::new(Look::new(asked, What::Directory), path))
+}
+
+pub(super) fn glob(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    let pattern = args.words("pattern")?;
+    let path = args.opt_string("path")?.unwrap_or_else(|| ".".into());
+    let asked = paths::absolute(ws, "path", &path)?;
+    // Models like to write the whole path into the pattern.
+    let relative = match pattern.strip_prefix('/') {
+        None => pattern.clone(),
+        Some(_) if paths::is_within(&pattern, &asked) => pattern
+            [asked.trim_end_matches('/').len()..]
+            .trim_start_matches('/')
+            .to_string(),
+        Some(_) => return Err(format!("`pattern` must be relative to {asked}")),
+    };
+    let what = What::Search {
+        what: Pattern::Glob(relative),
+        time: ws.limits.search_time,
+    };
+    Ok(Begun::new(Look::new(asked, what), pattern))
+}
+
+pub(super) fn grep(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    let regex = args.string("pattern")?;
+    if regex.is_empty() {
+        return Err("`pattern` is empty".into());
+    }
+    let path = args.opt_string("path")?.unwrap_or_else(|| ".".into());
+    let asked = paths::absolute(ws, "path", &path)?;
+    let longest = ws.limits.search_time.max(Duration::from_secs(300));
+    let time = args
+        .opt_seconds("timeout_seconds", longest)?
+        .unwrap_or(ws.limits.search_time);
+    let what = What::Search {
+        what: Pattern::Text {
+            regex: regex.clone(),
+            glob: args.opt_words("glob")?,
+        },
+        time,
+    };
+    Ok(Begun::new(Look::new(asked, what), regex))
+}
+
+#[derive(Debug)]
+struct Look {
+    asked: String,
+    what: What,
+    place: Option<Place>,
+}
+
+#[derive(Debug)]
+enum What {
+    File { offset: u64, limit: u64 },
+    Directory,
+    Search { what: Pattern, time: Duration },
+}
+
+impl Look {
+    fn new(asked: String, what: What) -> Self {
+        Self {
+            asked,
+            what,
+            place: None,
+        }
+    }
+
+    /// Whether this tool can look at what is there.
+    fn fits(&self, kind: FileKind) -> Result<(), String> {
+        let asked = &self.asked;
+        match (kind, &self.what) {
+            (FileKind::Missing, _) => Err(format!("{asked} does not exist")),
+            (FileKind::Dangling, _) => Err(format!("{asked} is a link that leads nowhere")),
+            (FileKind::Special, _) => Err(format!("{asked} is a pipe, socket or device")),
+            (FileKind::Directory, What::File { .. }) => {
+                Err(format!("{asked} is a directory; use ls"))
+            }
+            (FileKind::File, What::Directory) => Err(format!("{asked} is a file; use read_file")),
+            (FileKind::File, What::File { .. } | What::Search { .. })
+            | (FileKind::Directory, What::Directory | What::Search { .. }) => Ok(()),
+        }
+    }
+
+    fn call(&self, place: &Place, ws: &Workspace) -> Call {
+        let path = place.target.real.clone();
+        match &self.what {
+            What::File { .. } => Call::Read {
+                path,
+                beneath: Some(place.root.clone()),
+                max: ws.limits.max_file,
+            },
+            What::Directory => Call::List {
+                path,
+                max: ws.limits.list_entries,
+            },
+            What::Search { what, time } => Call::Search(Search {
+                root: path,
+                what: what.clone(),
+                max_hits: ws.limits.search_hits,
+                max_line: ws.limits.max_line,
+                time: *time,
+            }),
+        }
+    }
+}
+
+impl Work for Look {
+    fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>) {
+        match event {
+            Event::Started => cx.call(Call::Resolve {
+                path: self.asked.clone(),
+            }),
+            Event::Done(Outcome::Resolved(it)) => {
+                let place = paths::vet_resolved(cx.ws, &self.asked, &it)
+                    .and_then(|place| self.fits(it.kind).map(|()| place));
+                match place {
+                    Ok(place) => {
+                        cx.permit(Access::Read(vec![place.target.clone()]), Vec::new());
+                        self.place = Some(place);
+                    }
+                    Err(why) => cx.fail(why),
+                }
+            }
+            Event::Permitted => {
+                if let Some(place) = &self.place {
+                    cx.call(self.call(place, cx.ws));
+                }
+            }
+            Event::Done(Outcome::Read(contents)) => self.show_file(&contents, cx),
+            Event::Done(Outcome::Listed(listing)) => cx.succeed(show_listing(&listing)),
+            Event::Done(Outcome::Found(found)) => self.show_hits(&found, cx),
+            Event::Done(_) => cx.fail(format!("{}: an answer that does not fit", self.asked)),
+            Event::Failed(fault) => cx.fail(format!("{}: {fault}", self.asked)),
+            Event::Answered(_) | Event::Bytes(_) | Event::Due | Event::Idle => {}
+        }
+    }
+}
+
+impl Look {
+    fn show_file(&self, contents: &Contents, cx: &mut Context<'_>) {
+        let (What::File { offset, limit }, Some(place)) = (&self.what, &self.place) else {
+            return;
+        };
+        let Some((file, _)) = text::decode(&contents.bytes) else {
+            let size = contents.bytes.len();
+            return cx.fail(format!("{} is a binary file of {size} bytes", self.asked));
+        };
+        cx.state.know(&place.target.real, digest(&contents.bytes));
+        match number_lines(&file, *offset, *limit, cx.ws) {
+            Ok(numbered) => cx.succeed(numbered),
+            Err(why) => cx.fail(format!("{}: {why}", self.asked)),
+        }
+    }
+
+    fn show_hits(&self, found: &Found, cx: &mut Context<'_>) {
+        let Some(place) = &self.place else { return };
+        let mut out = String::new();
+        let mut hidden = 0;
+        for hit in &found.hits {
+            let path = paths::clean(&hit.path);
+            let target = Target {
+                asked: path.clone(),
+                inside: paths::is_within(&path, &place.root),
+                real: path,
+            };
+            if !target.inside || cx.ws.rules.guarding(&target).is_some() {
+                hidden += 1;
+                continue;
+            }
+            out.push_str(paths::shown(cx.ws, &target.real));
+            if let Some((number, line)) = &hit.line {
+                let line = line.trim_end_matches(['\n', '\r']);
+                let shown = text::cut(line, cx.ws.limits.max_line);
+                let _ = write!(out, ":{number}:{shown}");
+            }
+            out.push('\n');
+        }
+        if out.is_empty() {
+            out.push_str("No matches.\n");
+        }
+        if hidden > 0 {
+            let _ = writeln!(
+                out,
+                "[{hidden} matches in files that rules keep from being read]"
+            );
+        }
+        match found.cut {
+            Some(Cut::Hits) => {
+                let _ = writeln!(
+                    out,
+                    "[only the first {} matches; narrow the pattern or the path]",
+                    found.hits.len()
+                );
+            }
+            Some(Cut::Time) => out.push_str("[the time was up; there may be more matches]\n"),
+            None => {}
+        }
+        out.pop();
+        cx.succeed(out);
+    }
+}
+
+/// Lines with their numbers, as many as were asked for and fit, and where to go on.
+fn number_lines(file: &str, offset: u64, limit: u64, ws: &Workspace) -> Result<String, String> {
+    let total = file.lines().count() as u64;
+    if total == 0 && offset == 0 {
+        return Ok("(empty file)".into());
+    }
+    if offset >= total {
+        return Err(format!(
+            "offset {offset} is past its end: it has {total} lines"
+        ));
+    }
+    // Room for the last line, which says how to go on.
+    let room = ws.limits.max_tool_result.saturating_sub(128);
+    let max_line = ws.limits.max_line;
+    let mut out = String::new();
+    let mut next = offset;
+    let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+    for line in file.lines().skip(skip) {
+        let shown = text::cut(line, max_line);
+        let mut row = format!("{}→{shown}", next + 1);
+        if shown.len() < line.len() {
+            let _ = write!(
+                row,
+                "… [{} bytes of this line not shown]",
+                line.len() - shown.len()
+            );
+        }
+        let full = next > offset && out.len() + row.len() + 1 > room;
+        if next - offset >= limit || full {
+            break;
+        }
+        out.push_str(&row);
+        out.push('\n');
+        next += 1;
+    }
+    if next < total {
+        let _ = write!(
+            out,
+            "[lines {} to {next} of {total}; go on with offset {next}]",
+            offset + 1
+        );
+    } else {
+        out.pop();
+    }
+    Ok(out)
+}
+
+fn show_listing(listing: &Listing) -> String {
+    if listing.entries.is_empty() && listing.more == 0 {
+        return "(empty directory)".into();
+    }
+    let mut out = String::new();
+    for entry in &listing.entries {
+        let name = text::one_line(&entry.name, 1024);
+        let _ = match entry.kind {
+            FileKind::Directory => write!(out, "{name}/"),
+            FileKind::File => write!(out, "{name}  {} bytes", entry.size),
+            FileKind::Missing | FileKind::Dangling => write!(out, "{name}  (leads nowhere)"),
+            FileKind::Special => write!(out, "{name}  (pipe, socket or device)"),
+        };
+        out.push_str(if entry.link { "@\n" } else { "\n" });
+    }
+    if listing.more > 0 {
+        let _ = write!(out, "[{} more entries not shown]", listing.more);
+    } else {
+        out.pop();
+    }
+    out
+}

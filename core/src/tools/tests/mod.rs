@@ -1,0 +1,11 @@
+//! Whole tool calls against a small world in memory.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what a test does not expect is one thing: a failure"
+)]
+
+mod bash;
+mod files;
+mod gate;
+mod host;
