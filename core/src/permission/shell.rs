@@ -11,6 +11,9 @@ use alloc::vec::Vec;
 ///
 /// Quoted words are taken without their quotes, so that what comes out is the argument vector.
 pub fn literal_words(line: &str) -> Option<Vec<String>> {
+    if line.len() > MAX_LINE {
+        return None;
+    }
     let script = read(line.trim_matches([' ', '\t', '\n']));
     if !script.literal {
         return None;
@@ -64,16 +67,24 @@ pub(super) fn runs(line: &str, words: &[String], exact: bool) -> Runs {
     runs_within(line, words, exact, 0)
 }
 
+/// Nested shells that are looked into, one in the other.
 const MAX_NESTING: u8 = 4;
 
+/// Longest line that is looked into, bytes: what is longer is not understood.
+const MAX_LINE: usize = 16 << 10;
+
 fn runs_within(line: &str, words: &[String], exact: bool, depth: u8) -> Runs {
-    let script = read(line);
-    let mut found = Runs::No;
-    for command in &script.commands {
-        found = found.max(command_runs(command, words, exact, depth));
-    }
-    if found == Runs::No && !script.clear {
-        found = Runs::Unknown;
+    let mut found = Runs::Unknown;
+    if line.len() <= MAX_LINE && depth <= MAX_NESTING {
+        let script = read(line);
+        found = if script.clear {
+            Runs::No
+        } else {
+            Runs::Unknown
+        };
+        for command in &script.commands {
+            found = found.max(command_runs(command, words, exact, depth));
+        }
     }
     // What cannot be read but spells the words in their order is taken at its word.
     if found == Runs::Unknown && spells(line, words) {
@@ -92,44 +103,49 @@ fn command_runs(command: &[Word], words: &[String], exact: bool, depth: u8) -> R
     let Some((program, arguments)) = rest.split_first() else {
         return Runs::No;
     };
-    if program.dynamic {
-        return Runs::Unknown;
+    let mut found = is_named(rest, words, exact);
+    if program.dynamic || !WRAPPERS.contains(&base_name(&program.text)) {
+        return found;
     }
-    let name = base_name(&program.text);
-    let mut found = Runs::No;
-    if words.first().is_some_and(|first| base_name(first) == name) {
-        found = if exact {
-            let same = arguments.len() + 1 == words.len()
-                && arguments.iter().zip(&words[1..]).all(|(a, b)| a.text == *b);
-            if same { Runs::Yes } else { Runs::No }
-        } else if in_order(arguments, &words[1..]) {
-            Runs::Yes
-        } else {
-            Runs::No
-        };
-        if found == Runs::No && arguments.iter().any(|word| word.dynamic) {
-            found = Runs::Unknown;
+    for (at, argument) in arguments.iter().enumerate() {
+        if found == Runs::Yes {
+            break;
         }
-    }
-    if WRAPPERS.contains(&name) {
-        for start in 0..arguments.len() {
-            let argument = &arguments[start];
-            if argument.dynamic {
-                found = found.max(Runs::Unknown);
-            } else if depth < MAX_NESTING {
-                // Each argument may be the program, and may be a whole line.
-                if base_name(&argument.text) == words.first().map_or("", |w| base_name(w)) {
-                    found = found.max(command_runs(&arguments[start..], words, exact, depth + 1));
-                }
-                if argument.text.contains(is_line_char) {
-                    found = found.max(runs_within(&argument.text, words, exact, depth + 1));
-                }
-            } else {
-                found = found.max(Runs::Unknown);
-            }
+        // Each argument may be the program, and may be a whole line.
+        found = found.max(is_named(&arguments[at..], words, exact));
+        if argument.text.contains(is_line_char) {
+            found = found.max(runs_within(&argument.text, words, exact, depth + 1));
         }
     }
     found
+}
+
+/// Whether the command, taken by itself, is the one that `words` name.
+fn is_named(command: &[Word], words: &[String], exact: bool) -> Runs {
+    let Some((program, arguments)) = command.split_first() else {
+        return Runs::No;
+    };
+    if program.dynamic {
+        return Runs::Unknown;
+    }
+    let Some((name, rest)) = words.split_first() else {
+        return Runs::No;
+    };
+    if base_name(name) != base_name(&program.text) {
+        return Runs::No;
+    }
+    let is_it = if exact {
+        arguments.len() == rest.len() && arguments.iter().zip(rest).all(|(a, b)| a.text == *b)
+    } else {
+        in_order(arguments, rest)
+    };
+    if is_it {
+        Runs::Yes
+    } else if arguments.iter().any(|word| word.dynamic) {
+        Runs::Unknown
+    } else {
+        Runs::No
+    }
 }
 
 fn is_line_char(c: char) -> bool {
@@ -381,6 +397,7 @@ const PREFIXES: &[(&str, &[&str])] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::vec;
 
     #[test]
@@ -550,5 +567,22 @@ mod tests {
         ] {
             check(line, Runs::Unknown);
         }
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_judged_in_a_moment() {
+        let words = vec!["git".into(), "push".into()];
+        for line in [
+            "sudo git ".repeat(1 << 20),
+            "sh -c '".repeat(1 << 20),
+            "git ".repeat(4000),
+        ] {
+            assert_eq!(literal_words(&line).is_some(), line.len() <= MAX_LINE);
+            assert_ne!(runs(&line, &words, true), Runs::Yes);
+        }
+        assert_eq!(
+            runs(&format!("{} git push", "x ".repeat(1 << 20)), &words, false),
+            Runs::Yes
+        );
     }
 }

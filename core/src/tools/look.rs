@@ -42,7 +42,7 @@ pub(super) fn glob(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
     let path = args.opt_string("path")?.unwrap_or_else(|| ".".into());
     let asked = paths::absolute(ws, "path", &path)?;
     // Models like to write the whole path into the pattern.
-    let relative = match pattern.strip_prefix('/') {
+    let mut relative = match pattern.strip_prefix('/') {
         None => pattern.clone(),
         Some(_) if paths::is_within(&pattern, &asked) => pattern
             [asked.trim_end_matches('/').len()..]
@@ -50,6 +50,9 @@ pub(super) fn glob(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
             .to_string(),
         Some(_) => return Err(format!("`pattern` must be relative to {asked}")),
     };
+    if relative.is_empty() {
+        relative.push_str("**");
+    }
     let what = What::Search {
         what: Pattern::Glob(relative),
         time: ws.limits.search_time,
@@ -290,13 +293,15 @@ fn show_listing(listing: &Listing) -> String {
     let mut out = String::new();
     for entry in &listing.entries {
         let name = text::one_line(&entry.name, 1024);
+        let link = if entry.link { "@" } else { "" };
         let _ = match entry.kind {
-            FileKind::Directory => write!(out, "{name}/"),
-            FileKind::File => write!(out, "{name}  {} bytes", entry.size),
-            FileKind::Missing | FileKind::Dangling => write!(out, "{name}  (leads nowhere)"),
-            FileKind::Special => write!(out, "{name}  (pipe, socket or device)"),
+            FileKind::Directory => writeln!(out, "{name}/{link}"),
+            FileKind::File => writeln!(out, "{name}{link}  {} bytes", entry.size),
+            FileKind::Missing | FileKind::Dangling => {
+                writeln!(out, "{name}{link}  (leads nowhere)")
+            }
+            FileKind::Special => writeln!(out, "{name}{link}  (pipe, socket or device)"),
         };
-        out.push_str(if entry.link { "@\n" } else { "\n" });
     }
     if listing.more > 0 {
         let _ = write!(out, "[{} more entries not shown]", listing.more);

@@ -6,6 +6,7 @@
 )]
 
 mod bash;
+mod disorder;
 mod files;
 mod gate;
 mod host;
