@@ -7,6 +7,8 @@
 //! same bytes on both.
 
 #[cfg(unix)]
+mod client;
+#[cfg(unix)]
 pub mod link;
 #[cfg(unix)]
 mod serve;
@@ -16,6 +18,8 @@ mod watch;
 pub use reasonix_blocking::{config, ops};
 
 #[cfg(unix)]
-pub use reasonix_blocking::{Ended, Error, Served, Stdio};
+pub use client::Client;
+#[cfg(unix)]
+pub use reasonix_blocking::{ClientError, Ended, Error, Served, Stdio};
 #[cfg(unix)]
 pub use serve::{serve, serve_machine};
