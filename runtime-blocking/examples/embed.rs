@@ -1,6 +1,8 @@
 //! A reasonix agent inside another program, on threads: ask it something, show what it says, allow
 //! what it asks for. `embed SCRIPT [PROMPT]` plays a scripted model; no key is needed.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "events are an open enum")]
+
 use std::env;
 use std::error::Error;
 

@@ -28,13 +28,15 @@ pub type Hands = Box<dyn Fn(Job)>;
 /// are too many.
 const ON_THE_WAY: usize = 64;
 
+type Posted = (CallId, Told);
+
 pub(crate) struct Calls {
     host: Host,
     hidden: Vec<String>,
     custom: Option<CustomTool>,
     ringer: Ringer,
     hands: Hands,
-    post: Option<(SyncSender<(CallId, Told)>, Receiver<(CallId, Told)>)>,
+    post: Option<(SyncSender<Posted>, Receiver<Posted>)>,
     http: BTreeMap<CallId, Http>,
     running: BTreeMap<CallId, Running>,
     plain: BTreeMap<CallId, Plain>,
@@ -93,7 +95,15 @@ impl Calls {
                     Err(fault) => self.due.push_back((id, Told::Failed(fault))),
                 }
             }
-            call => {
+            call @ (Call::Resolve { .. }
+            | Call::Read { .. }
+            | Call::Write(_)
+            | Call::Remove { .. }
+            | Call::Rename { .. }
+            | Call::List { .. }
+            | Call::Search(_)
+            | Call::Reconfigure
+            | Call::Custom { .. }) => {
                 let stop = Stop::default();
                 let plain = Plain {
                     stop: stop.clone(),

@@ -57,7 +57,10 @@ pub struct Conversation {
 
 /// How far a conversation came.
 #[derive(Debug)]
-#[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and the large one is the common one"
+)]
 pub enum Heard {
     /// Something for the client.
     Event(ClientEvent),
@@ -177,10 +180,10 @@ impl Client {
     ) -> Result<InitializeResponse, ClientError> {
         let mut request = InitializeRequest::new(ProtocolVersion::V1);
         request.client_capabilities = capabilities;
-        match self.call::<Initialize>(&request)? {
-            AgentAnswer::Initialize(answer) => answer.map_err(ClientError::Refused),
-            _ => Err(ClientError::Over), // an answer is of its request's kind
-        }
+        let AgentAnswer::Initialize(answer) = self.call::<Initialize>(&request)? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map_err(ClientError::Refused)
     }
 
     /// `session/new` in the absolute directory `cwd`: the new session's id.
@@ -189,12 +192,11 @@ impl Client {
     ///
     /// As [`call`](Self::call).
     pub fn new_session(&mut self, cwd: &str) -> Result<SessionId, ClientError> {
-        match self.call::<NewSession>(&NewSessionRequest::new(cwd))? {
-            AgentAnswer::NewSession(answer) => {
-                answer.map(|it| it.session_id).map_err(ClientError::Refused)
-            }
-            _ => Err(ClientError::Over),
-        }
+        let request = NewSessionRequest::new(cwd);
+        let AgentAnswer::NewSession(answer) = self.call::<NewSession>(&request)? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map(|it| it.session_id).map_err(ClientError::Refused)
     }
 
     /// `session/prompt`, not waited for: [`next_event`](Self::next_event) brings the updates, the
@@ -230,10 +232,10 @@ impl Client {
     /// `Refused`, and as [`call`](Self::call).
     pub fn call_vendor(&mut self, method: &str, params: &Json) -> Result<Json, ClientError> {
         let ask = self.talk.side().vendor_request(method, params.as_raw());
-        match self.answer_to(ask)? {
-            AgentAnswer::Vendor(answer) => answer.map_err(ClientError::Refused),
-            _ => Err(ClientError::Over),
-        }
+        let AgentAnswer::Vendor(answer) = self.answer_to(ask)? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map_err(ClientError::Refused)
     }
 
     /// Waits for the next event; none if the connection is over.

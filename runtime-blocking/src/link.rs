@@ -434,7 +434,11 @@ impl Way {
             FileType::Fifo => None,
             FileType::Socket => Some(Self::Socket),
             FileType::RegularFile => Some(Self::Nonblocking),
-            _ => Some(Self::Ask),
+            FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Directory
+            | FileType::Symlink
+            | FileType::Unknown => Some(Self::Ask),
         })
     }
 }

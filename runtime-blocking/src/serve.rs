@@ -64,6 +64,10 @@ pub fn serve_machine<M: Served>(
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
 mod tests {
     use super::*;
     use crate::ops::testing::dir;

@@ -67,10 +67,10 @@ impl Client {
     ) -> Result<InitializeResponse, ClientError> {
         let mut request = InitializeRequest::new(ProtocolVersion::V1);
         request.client_capabilities = capabilities;
-        match self.call::<Initialize>(&request).await? {
-            AgentAnswer::Initialize(answer) => answer.map_err(ClientError::Refused),
-            _ => Err(ClientError::Over), // an answer is of its request's kind
-        }
+        let AgentAnswer::Initialize(answer) = self.call::<Initialize>(&request).await? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map_err(ClientError::Refused)
     }
 
     /// `session/new` in the absolute directory `cwd`: the new session's id.
@@ -79,15 +79,11 @@ impl Client {
     ///
     /// As [`call`](Self::call).
     pub async fn new_session(&mut self, cwd: &str) -> Result<SessionId, ClientError> {
-        match self
-            .call::<NewSession>(&NewSessionRequest::new(cwd))
-            .await?
-        {
-            AgentAnswer::NewSession(answer) => {
-                answer.map(|it| it.session_id).map_err(ClientError::Refused)
-            }
-            _ => Err(ClientError::Over),
-        }
+        let request = NewSessionRequest::new(cwd);
+        let AgentAnswer::NewSession(answer) = self.call::<NewSession>(&request).await? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map(|it| it.session_id).map_err(ClientError::Refused)
     }
 
     /// `session/prompt`, not waited for: [`next_event`](Self::next_event) brings the updates, the
@@ -123,10 +119,10 @@ impl Client {
     /// `Refused`, and as [`call`](Self::call).
     pub async fn call_vendor(&mut self, method: &str, params: &Json) -> Result<Json, ClientError> {
         let ask = self.talk.side().vendor_request(method, params.as_raw());
-        match self.answer_to(ask).await? {
-            AgentAnswer::Vendor(answer) => answer.map_err(ClientError::Refused),
-            _ => Err(ClientError::Over),
-        }
+        let AgentAnswer::Vendor(answer) = self.answer_to(ask).await? else {
+            unreachable!("an answer is of its request's kind");
+        };
+        answer.map_err(ClientError::Refused)
     }
 
     /// The next event; none if the connection is over. May be dropped and asked for again.
@@ -183,7 +179,7 @@ impl Client {
                     self.waiter.wait(&mut self.talk.link, room, until).await?;
                     self.talk.woken();
                 }
-                _ => return Ok(None),
+                Heard::Over(_) => return Ok(None),
             }
         }
     }

@@ -75,12 +75,16 @@ pub(crate) async fn yield_now() {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
 mod tests {
     use super::*;
     use futures_lite::future::{or, zip};
     use futures_lite::{AsyncReadExt, AsyncWriteExt};
     use reasonix_core::agent::{CloseReason, Effect, Input};
-    use reasonix_core::call::{Call, Errors, HttpRequest, Keep, Process, Program};
+    use reasonix_core::call::{Call, Errors, HttpRequest, Keep, News, Process, Program};
     use reasonix_core::ids::CallId;
     use reasonix_core::machine::{Machine, Next, Source};
     use reasonix_core::time::{Deadline, Instant, Timer};
@@ -263,11 +267,12 @@ mod tests {
                     let line = "trap '' TERM; echo $$; while :; do sleep 0.05; done";
                     out.push_back(start(1, shell(line)));
                 }
-                Input::Call { news, .. } => {
-                    if let reasonix_core::call::News::Bytes { bytes, .. } = news {
-                        let text = String::from_utf8_lossy(bytes).trim().to_owned();
-                        pid.send(text).expect("the test waits");
-                    }
+                Input::Call {
+                    news: News::Bytes { bytes, .. },
+                    ..
+                } => {
+                    let text = String::from_utf8_lossy(bytes).trim().to_owned();
+                    pid.send(text).expect("the test waits");
                 }
                 _ => {}
             },

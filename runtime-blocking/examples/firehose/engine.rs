@@ -1,6 +1,8 @@
 //! A tiny engine on [`AgentSide`]: it streams what the JSON in the prompt asks for, and measures
 //! nothing. Knows nothing of descriptors; both runtimes drive it.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "events are an open enum")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;

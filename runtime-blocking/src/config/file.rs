@@ -190,7 +190,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
 
 /// The message for what is wrong at `span`. No value is shown: it may be a key in the wrong place.
 fn place(text: &str, path: &Path, span: Range<usize>, why: &str) -> String {
-    let before = &text[..text.floor_char_boundary(span.start)];
+    // Spans begin where a token does.
+    let before = text.get(..span.start).unwrap_or_default();
     let number = before.matches('\n').count() + 1;
     let line = text.lines().nth(number - 1).unwrap_or_default();
     // In an inline table the key is the last one before the fault.

@@ -104,12 +104,12 @@ pub fn remove(path: &str, beneath: Option<&str>) -> Result<(), IoFault> {
 ///
 /// `Exists`, `NotFound`, `Denied`, `Escapes`; `Unsupported` from one file system to another.
 pub fn rename(from: &str, to: &str, beneath: Option<(&str, &str)>) -> Result<(), IoFault> {
-    let tell = |e: io::Error| match e.kind() {
-        io::ErrorKind::CrossesDevices => IoFault::new(
-            IoKind::Unsupported,
-            format!("cannot move {from} to {to}: they are on different file systems"),
-        ),
-        _ => fault("move", &format!("{from} to {to}"), &e),
+    let tell = |e: io::Error| {
+        if e.kind() == io::ErrorKind::CrossesDevices {
+            let message = format!("cannot move {from} to {to}: they are on different file systems");
+            return IoFault::new(IoKind::Unsupported, message);
+        }
+        fault("move", &format!("{from} to {to}"), &e)
     };
     let source = Place::of(resolve::real_parent(from)?, beneath.map(|b| b.0), false)?;
     source.metadata().map_err(|e| fault("move", from, &e))?;

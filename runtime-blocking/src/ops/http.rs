@@ -184,15 +184,24 @@ fn unsent(error: http::Error) -> IoFault {
     IoFault::new(IoKind::Unsupported, format!("bad request: {error}"))
 }
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enum is another crate's, and open"
+)]
 fn told(error: &ureq::Error) -> IoFault {
     let kind = match error {
         ureq::Error::Timeout(_) => IoKind::TimedOut,
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => IoKind::Unreachable,
-        ureq::Error::Io(error) => match super::kind(error) {
-            // What broke on the way, TLS faults aside (they come wrapped as bad data).
-            IoKind::Other if error.kind() != std::io::ErrorKind::InvalidData => IoKind::Unreachable,
-            kind => kind,
-        },
+        ureq::Error::Io(error) => {
+            let kind = super::kind(error);
+            // What broke on the way, TLS faults aside: they come wrapped as bad data.
+            let broken = error.kind() != std::io::ErrorKind::InvalidData;
+            if kind == IoKind::Other && broken {
+                IoKind::Unreachable
+            } else {
+                kind
+            }
+        }
         ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl => IoKind::Unsupported,
         _ => IoKind::Other,
     };

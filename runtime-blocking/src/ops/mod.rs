@@ -128,6 +128,10 @@ pub(crate) fn fault(tried: &str, path: &str, error: &io::Error) -> IoFault {
 }
 
 /// The kind of a system error.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enum is std's, and open"
+)]
 pub(crate) fn kind(error: &io::Error) -> IoKind {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => IoKind::NotFound,

@@ -404,6 +404,10 @@ fn exit_notice(pid: Pid) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
 mod tests {
     use super::*;
     use reasonix_core::call::Keep;

@@ -145,9 +145,13 @@ impl Transport for Socket {
 }
 
 fn late(error: io::Error, timeout: NextTimeout) -> Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Timeout(timeout.reason),
-        _ => error.into(),
+    if matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    ) {
+        Error::Timeout(timeout.reason)
+    } else {
+        error.into()
     }
 }
 
