@@ -254,6 +254,8 @@ impl Screen {
         if call.status == ToolCallStatus::Failed || call.kind == ToolKind::Execute {
             text.push_str(&call.output());
         }
+        // It is not shown again, and turns can be long.
+        call.content = Vec::new();
         self.line(&text)
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use crate::exit::{Exit, Failure};
 use crate::flags::low::SetupArgs;
-use crate::out::say;
+use crate::out::{say, warn};
 use crate::terminal::somebody_there;
 use files::Entry;
 
@@ -100,9 +100,15 @@ fn decide(
     let wants = Wants {
         name: &key_name,
         there: files::env_has(env_text, &key_name),
+        environment: env::var(&key_name).ok().filter(|key| !key.is_empty()),
         by_default: known.is_none_or(|k| k.key),
     };
     let key = key(args, asks, &wants)?;
+    if key != Key::None && in_the_clear(&base_url) {
+        warn(format_args!(
+            "note: over http:// the key can be read on its way"
+        ));
+    }
     let entry = Entry {
         key_name: match key {
             Key::None => None,
@@ -173,6 +179,7 @@ enum Key {
 struct Wants<'a> {
     name: &'a str,
     there: bool,
+    environment: Option<String>,
     by_default: bool,
 }
 
@@ -196,24 +203,33 @@ fn key(args: &SetupArgs, asks: bool, wants: &Wants<'_>) -> Result<Key, Failure> 
     match (wants.there, asks) {
         (true, false) => Ok(Key::Kept),
         (false, false) if !wants.by_default => Ok(Key::None),
-        (false, false) => Err(Failure::usage(
-            "a key is missing, and there is no terminal to ask on: use --from-env NAME, \
-             --key-stdin or --no-key",
-        )),
+        (false, false) => {
+            let name = match wants.environment {
+                Some(_) => wants.name,
+                None => "NAME",
+            };
+            Err(Failure::usage(format!(
+                "a key is missing, and there is no terminal to ask on: use --from-env {name}, \
+                 --key-stdin or --no-key"
+            )))
+        }
         (there, true) => {
-            let without = match there {
-                true => "Enter keeps the one in .env",
-                false => "Enter if it needs none",
+            let without = match (there, &wants.environment) {
+                (true, _) => "Enter keeps the one in .env",
+                (false, Some(_)) => "Enter copies the one in your environment",
+                (false, None) => "Enter if it needs none",
             };
             loop {
                 let text = ask::secret(&format!("Key for {} (not shown; {without})", wants.name))?;
-                match (text.is_empty(), there) {
-                    (true, true) => return Ok(Key::Kept),
-                    (true, false) => return Ok(Key::None),
-                    (false, _) => match usable_key(&text) {
-                        Ok(key) => return Ok(Key::New(key)),
-                        Err(why) => say(format_args!("{why}")),
-                    },
+                let text = match (text.is_empty(), there, &wants.environment) {
+                    (true, true, _) => return Ok(Key::Kept),
+                    (true, false, None) => return Ok(Key::None),
+                    (true, false, Some(key)) => key,
+                    (false, _, _) => &text,
+                };
+                match usable_key(text) {
+                    Ok(key) => return Ok(Key::New(key)),
+                    Err(why) => warn(format_args!("{why}")),
                 }
             }
         }
@@ -259,6 +275,14 @@ fn web_address(text: &str) -> Result<String, String> {
         Some(_) if !text.contains(char::is_whitespace) => Ok(text.into()),
         _ => Err("an address begins with https:// or http://".into()),
     }
+}
+
+/// Whether what is sent there leaves this machine unencrypted.
+fn in_the_clear(url: &str) -> bool {
+    url.strip_prefix("http://").is_some_and(|rest| {
+        let host = rest.split(['/', ':']).next().unwrap_or_default();
+        !(host == "localhost" || host.starts_with("127.") || rest.starts_with("[::1]"))
+    })
 }
 
 /// As the name of a variable.
