@@ -46,7 +46,7 @@ pub fn serve(
 fn on(runtime: Runtime, agent: Agent, io: Stdio) -> Result<(), String> {
     let ended = match runtime {
         #[cfg(feature = "smol")]
-        Runtime::Smol => reasonix_blocking::serve(agent, io),
+        Runtime::Smol => async_io::block_on(reasonix_smol::serve(agent, io)),
         Runtime::Blocking => reasonix_blocking::serve(agent, io),
     };
     match ended {
