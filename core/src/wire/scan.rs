@@ -67,7 +67,7 @@ pub enum ScanFault {
     /// Nested too deep.
     #[error("nested too deep")]
     TooDeep,
-    /// 4 GiB or more.
+    /// 2 GiB or more.
     #[error("too long")]
     TooLong,
 }
@@ -78,20 +78,20 @@ pub enum ScanFault {
 /// What passes is taken by `serde_json` too, up to its own limits (depth 128, the range of numbers).
 pub fn scan(bytes: &[u8], max_depth: usize) -> Result<Scan<'_>, ScanFault> {
     let text = core::str::from_utf8(bytes).map_err(|_| ScanFault::NotUtf8)?;
-    if u32::try_from(bytes.len()).is_err() {
+    if bytes.len() > Keys::MAX_TEXT {
         return Err(ScanFault::TooLong);
     }
-    Scanner {
+    let mut scanner = Scanner {
         text,
         bytes,
         at: 0,
-        keys: Keys::new(text),
+        keys: Keys::new(bytes),
         open: Stack::new(),
         max_depth,
         envelope: Envelope::default(),
         member: None,
-    }
-    .run()
+    };
+    scanner.run()
 }
 
 /// The value of a JSON string that passed the scan, quotes included; none if it is no string.
@@ -130,7 +130,7 @@ enum Member {
 }
 
 impl<'a> Scanner<'a> {
-    fn run(mut self) -> Result<Scan<'a>, ScanFault> {
+    fn run(&mut self) -> Result<Scan<'a>, ScanFault> {
         self.skip_space();
         let first = self.peek();
         self.values()?;
@@ -241,26 +241,27 @@ impl<'a> Scanner<'a> {
         if escaped {
             let key = string_value(&self.text[from..to]).ok_or(ScanFault::Grammar)?;
             self.keys.add_decoded(base, &key);
-            self.begin_member(&key);
+            if self.open.len() == 1 {
+                self.begin_member(key.as_bytes());
+            }
         } else {
             self.keys.add(base, from + 1, to - 1);
-            self.begin_member(&self.text[from + 1..to - 1]);
+            if self.open.len() == 1 {
+                self.begin_member(&self.bytes[from + 1..to - 1]);
+            }
         }
         Ok(())
     }
 
-    /// Behind a key: takes note if it is one of the envelope's.
-    fn begin_member(&mut self, key: &str) {
-        if self.open.len() != 1 {
-            return;
-        }
+    /// Behind a key of the outermost object: takes note if it is one of the envelope's.
+    fn begin_member(&mut self, key: &[u8]) {
         let (member, slot) = match key {
-            "jsonrpc" => (Member::Jsonrpc, self.envelope.jsonrpc),
-            "id" => (Member::Id, self.envelope.id),
-            "method" => (Member::Method, self.envelope.method),
-            "params" => (Member::Params, self.envelope.params),
-            "result" => (Member::Result, self.envelope.result),
-            "error" => (Member::Error, self.envelope.error),
+            b"jsonrpc" => (Member::Jsonrpc, self.envelope.jsonrpc),
+            b"id" => (Member::Id, self.envelope.id),
+            b"method" => (Member::Method, self.envelope.method),
+            b"params" => (Member::Params, self.envelope.params),
+            b"result" => (Member::Result, self.envelope.result),
+            b"error" => (Member::Error, self.envelope.error),
             _ => return,
         };
         if slot.is_none() {
@@ -287,19 +288,24 @@ impl<'a> Scanner<'a> {
 
     /// A string with its quotes. True if it has escapes.
     fn string(&mut self) -> Result<bool, ScanFault> {
-        let mut escaped = false;
-        let mut at = self.at + 1;
+        let at = find_special::<false>(self.bytes, self.at + 1);
+        if self.bytes.get(at) != Some(&b'"') {
+            return self.string_with_escapes(at);
+        }
+        self.at = at + 1;
+        Ok(false)
+    }
+
+    #[inline(never)]
+    fn string_with_escapes(&mut self, first: usize) -> Result<bool, ScanFault> {
+        let mut at = first;
         loop {
-            at = find_special::<false>(self.bytes, at);
             match self.bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
-                    return Ok(escaped);
+                    return Ok(true);
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    at = self.escape(at)?;
-                }
+                Some(b'\\') => at = find_special::<false>(self.bytes, self.escape(at)?),
                 Some(_) | None => return Err(ScanFault::Grammar),
             }
         }
@@ -377,12 +383,14 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    #[inline]
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
         }
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -11,7 +11,7 @@ pub(super) fn find_special<const SEPARATORS: bool>(bytes: &[u8], from: usize) ->
     let mut at = from;
     // Most runs are short, so the wide steps come only after two narrow ones have found nothing.
     for _ in 0..2 {
-        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+        let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
             return find_in_tail::<SEPARATORS>(bytes, at);
         };
         let hits = hits::<SEPARATORS>(u64::from_le_bytes(*word));
@@ -23,15 +23,23 @@ pub(super) fn find_special<const SEPARATORS: bool>(bytes: &[u8], from: usize) ->
     find_far::<SEPARATORS>(bytes, at)
 }
 
+/// As [`find_special`], for runs that turned out to be long.
+#[inline(never)]
 fn find_far<const SEPARATORS: bool>(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
-        if any::<SEPARATORS>(chunk) {
+        if any::<SEPARATORS, 64>(chunk) {
             break;
         }
         at += 64;
     }
-    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+        if any::<SEPARATORS, 16>(chunk) {
+            break;
+        }
+        at += 16;
+    }
+    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         let hits = hits::<SEPARATORS>(u64::from_le_bytes(*word));
         if hits != 0 {
             return at + first(hits);
@@ -41,11 +49,21 @@ fn find_far<const SEPARATORS: bool>(bytes: &[u8], from: usize) -> usize {
     find_in_tail::<SEPARATORS>(bytes, at)
 }
 
+/// Fewer than eight bytes are left.
 fn find_in_tail<const SEPARATORS: bool>(bytes: &[u8], from: usize) -> usize {
-    bytes
-        .get(from..)
-        .and_then(|rest| rest.iter().position(|&byte| is_special::<SEPARATORS>(byte)))
-        .map_or(bytes.len(), |offset| from + offset)
+    let left = bytes.len() - from;
+    match bytes.last_chunk() {
+        _ if left == 0 => from,
+        Some(word) => {
+            // The zeros that are shifted in count as control characters: they stop the search.
+            let word = u64::from_le_bytes(*word) >> (8 * (8 - left));
+            from + first(hits::<SEPARATORS>(word))
+        }
+        None => bytes[from..]
+            .iter()
+            .position(|&byte| is_special::<SEPARATORS>(byte))
+            .map_or(bytes.len(), |offset| from + offset),
+    }
 }
 
 const fn is_special<const SEPARATORS: bool>(byte: u8) -> bool {
@@ -53,7 +71,7 @@ const fn is_special<const SEPARATORS: bool>(byte: u8) -> bool {
 }
 
 /// Written so that it compiles to vector instructions: no early exit.
-fn any<const SEPARATORS: bool>(chunk: &[u8; 64]) -> bool {
+fn any<const SEPARATORS: bool, const N: usize>(chunk: &[u8; N]) -> bool {
     chunk
         .iter()
         .fold(false, |any, &byte| any | is_special::<SEPARATORS>(byte))
@@ -107,6 +125,7 @@ mod tests {
                     };
                     assert_eq!(find_special::<false>(&bytes, 0), plain(false), "{bytes:?}");
                     assert_eq!(find_special::<true>(&bytes, 0), plain(true), "{bytes:?}");
+                    assert_eq!(find_far::<true>(&bytes, 0), plain(true), "{bytes:?}");
                 }
             }
         }

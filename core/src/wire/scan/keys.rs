@@ -1,40 +1,44 @@
 //! The keys of the objects that are open, to find the ones that occur twice. Knows no grammar.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 /// As many keys of open objects as ordinary frames have.
-const INLINE: usize = 24;
+const INLINE: usize = 16;
+
+/// Marks a key that lies in `Keys::decoded` and not in the text.
+const DECODED: u32 = 1 << 31;
 
 /// The keys of all open objects, the innermost object's last.
 ///
-/// A new key is compared with those of its object that lie in the inline part, so at most `INLINE`
-/// of them. Those that did not fit there are sorted when their object closes.
+/// A new key is compared with those of its object that lie in the inline part, so with at most
+/// `INLINE` of them. Those that did not fit there are sorted when their object closes.
 pub(super) struct Keys<'a> {
-    text: &'a str,
+    text: &'a [u8],
     stack: Stack<Key, INLINE>,
     /// Keys that had escapes, without them, one behind the other.
-    decoded: String,
+    decoded: Vec<u8>,
     /// Whether some object so far had the same key twice.
     pub(super) duplicates: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Key {
-    hash: u32,
+    print: u64,
     start: u32,
     end: u32,
-    decoded: bool,
 }
 
 impl<'a> Keys<'a> {
-    /// No object is open in `text`, which is shorter than 4 GiB.
-    pub(super) fn new(text: &'a str) -> Self {
+    /// The longest text whose keys can be held, bytes.
+    pub(super) const MAX_TEXT: usize = DECODED as usize - 1;
+
+    /// No object is open in `text`, which is no longer than `MAX_TEXT`.
+    pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             stack: Stack::new(),
-            decoded: String::new(),
+            decoded: Vec::new(),
             duplicates: false,
         }
     }
@@ -47,86 +51,93 @@ impl<'a> Keys<'a> {
 
     /// Adds the key that is `text[start..end]` to the object `base`.
     pub(super) fn add(&mut self, base: u32, start: usize, end: usize) {
-        let key = Key {
-            hash: hash(&self.text.as_bytes()[start..end]),
-            start: start as u32,
-            end: end as u32,
-            decoded: false,
-        };
-        self.add_key(base, key);
+        self.add_key(
+            base,
+            Key {
+                print: fingerprint(self.text, start, end),
+                start: start as u32,
+                end: end as u32,
+            },
+        );
     }
 
     /// Adds a key that stands in the text with escapes to the object `base`.
     pub(super) fn add_decoded(&mut self, base: u32, value: &str) {
         let start = self.decoded.len();
         // Escapes are longer than what they stand for, so this stays shorter than the text.
-        self.decoded.push_str(value);
-        let key = Key {
-            hash: hash(value.as_bytes()),
-            start: start as u32,
-            end: self.decoded.len() as u32,
-            decoded: true,
-        };
-        self.add_key(base, key);
+        self.decoded.extend_from_slice(value.as_bytes());
+        let end = self.decoded.len();
+        self.add_key(
+            base,
+            Key {
+                print: fingerprint(&self.decoded, start, end),
+                start: start as u32 | DECODED,
+                end: end as u32,
+            },
+        );
     }
 
     fn add_key(&mut self, base: u32, key: Key) {
-        if self.duplicates {
-            return;
+        for earlier in self.stack.inline(base as usize) {
+            if earlier.print == key.print && self.value(*earlier) == self.value(key) {
+                self.duplicates = true;
+            }
         }
-        let mut earlier = self.stack.inline(base as usize).iter();
-        self.duplicates =
-            earlier.any(|other| other.hash == key.hash && self.value(*other) == self.value(key));
         self.stack.push(key);
     }
 
     /// The object `base` is complete, and all that were opened in it.
     pub(super) fn close(&mut self, base: u32) {
         let base = base as usize;
-        if self.stack.spilled(base).len() > 1 {
-            let (text, decoded) = (self.text, &self.decoded);
-            let spilled = self.stack.spilled(base);
-            let order = |a: &Key, b: &Key| -> Ordering {
-                let by_hash = a.hash.cmp(&b.hash);
-                by_hash.then_with(|| value(text, decoded, *a).cmp(value(text, decoded, *b)))
-            };
-            spilled.sort_unstable_by(order);
-            self.duplicates |= spilled
-                .windows(2)
-                .any(|pair| order(&pair[0], &pair[1]).is_eq());
+        if self.stack.len() > INLINE {
+            self.compare_spilled(base);
         }
         self.stack.truncate(base);
     }
 
-    fn value(&self, key: Key) -> &str {
+    fn compare_spilled(&mut self, base: usize) {
+        let (text, decoded) = (self.text, &self.decoded);
+        let spilled = self.stack.spilled(base);
+        let order = |a: &Key, b: &Key| -> Ordering {
+            let by_print = a.print.cmp(&b.print);
+            by_print.then_with(|| value(text, decoded, *a).cmp(value(text, decoded, *b)))
+        };
+        spilled.sort_unstable_by(order);
+        self.duplicates |= spilled
+            .windows(2)
+            .any(|pair| order(&pair[0], &pair[1]).is_eq());
+    }
+
+    fn value(&self, key: Key) -> &[u8] {
         value(self.text, &self.decoded, key)
     }
 }
 
-fn value<'v>(text: &'v str, decoded: &'v str, key: Key) -> &'v str {
-    let of = if key.decoded { decoded } else { text };
-    &of[key.start as usize..key.end as usize]
+fn value<'v>(text: &'v [u8], decoded: &'v [u8], key: Key) -> &'v [u8] {
+    if key.start & DECODED == 0 {
+        &text[key.start as usize..key.end as usize]
+    } else {
+        &decoded[(key.start & !DECODED) as usize..key.end as usize]
+    }
 }
 
-/// Differs for keys that differ, nearly always; a peer that makes it agree gains nothing but the
-/// comparison of the keys themselves.
-fn hash(bytes: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |state: u64, word: u64| {
-        let state = (state ^ word).wrapping_mul(FACTOR);
-        state ^ (state >> 32)
+/// Equal for equal keys, and differs for nearly all others of one object: made of the length and
+/// the first and last eight bytes. A peer that makes it agree gains nothing but comparisons of keys.
+fn fingerprint(bytes: &[u8], start: usize, end: usize) -> u64 {
+    let length = end - start;
+    let Some(word) = bytes.get(start..).and_then(|rest| rest.first_chunk()) else {
+        let fold = |print, &byte: &u8| print << 8 | u64::from(byte);
+        return bytes[start..end].iter().rev().fold(0, fold);
     };
-    let mut state = bytes.len() as u64;
-    let mut words = bytes.chunks_exact(8);
-    for word in words.by_ref() {
-        let word = word.try_into().expect("chunks of 8 are 8 long");
-        state = mix(state, u64::from_le_bytes(word));
+    let first = u64::from_le_bytes(*word);
+    match bytes[..end].last_chunk() {
+        Some(word) if length >= 8 => {
+            let last = u64::from_le_bytes(*word);
+            // The length in a byte that text rarely fills, and the two words not in step.
+            first ^ last.rotate_left(29) ^ ((length as u64) << 56)
+        }
+        _ => first & ((1 << (8 * length)) - 1),
     }
-    let rest = words
-        .remainder()
-        .iter()
-        .fold(0, |word, &byte| word << 8 | u64::from(byte));
-    (mix(state, rest) >> 16) as u32
 }
 
 /// A stack that allocates nothing for its first `N` items.
