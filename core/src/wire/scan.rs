@@ -86,7 +86,9 @@ pub fn scan(bytes: &[u8], max_depth: usize) -> Result<Scan<'_>, ScanFault> {
         bytes,
         at: 0,
         keys: Keys::new(bytes),
-        open: Stack::new(),
+        depth: 0,
+        top: ARRAY,
+        around: Stack::new(),
         max_depth,
         envelope: Envelope::default(),
         member: None,
@@ -109,8 +111,12 @@ struct Scanner<'a> {
     /// Where the next byte is.
     at: usize,
     keys: Keys<'a>,
-    /// The containers that are open, by where their keys begin; arrays as `ARRAY`.
-    open: Stack<u32, 24>,
+    /// How many containers are open.
+    depth: usize,
+    /// The innermost one, by where its keys begin; `ARRAY` if it is an array.
+    top: u32,
+    /// Those around it, outermost first.
+    around: Stack<u32, 16>,
     max_depth: usize,
     envelope: Envelope<'a>,
     /// The member of the envelope whose value is being scanned, and where that begins.
@@ -184,14 +190,13 @@ impl<'a> Scanner<'a> {
     /// Behind a value: closes what ends here, up to the next value. True if nothing is left open.
     fn close(&mut self) -> Result<bool, ScanFault> {
         loop {
-            let Some(top) = self.open.last() else {
-                return Ok(true);
-            };
-            if self.open.len() == 1 {
-                self.end_member();
+            match self.depth {
+                0 => return Ok(true),
+                1 => self.end_member(),
+                _ => {}
             }
             self.skip_space();
-            match (self.peek(), top == ARRAY) {
+            match (self.peek(), self.top == ARRAY) {
                 (Some(b','), false) => {
                     self.at += 1;
                     self.skip_space();
@@ -203,20 +208,27 @@ impl<'a> Scanner<'a> {
                     self.skip_space();
                     return Ok(false);
                 }
-                (Some(b'}'), false) => self.keys.close(top),
+                (Some(b'}'), false) => self.keys.close(self.top),
                 (Some(b']'), true) => {}
                 _ => return Err(ScanFault::Grammar),
             }
             self.at += 1;
-            self.open.truncate(self.open.len() - 1);
+            self.depth -= 1;
+            if let Some(around) = self.around.pop() {
+                self.top = around;
+            }
         }
     }
 
     fn push(&mut self, container: u32) -> Result<(), ScanFault> {
-        if self.open.len() >= self.max_depth {
+        if self.depth >= self.max_depth {
             return Err(ScanFault::TooDeep);
         }
-        self.open.push(container);
+        if self.depth > 0 {
+            self.around.push(self.top);
+        }
+        self.depth += 1;
+        self.top = container;
         self.at += 1;
         self.skip_space();
         Ok(())
@@ -236,17 +248,15 @@ impl<'a> Scanner<'a> {
         }
         self.at += 1;
         self.skip_space();
-        // A key is read in an object only, so one is open.
-        let base = self.open.last().unwrap_or(ARRAY);
         if escaped {
             let key = string_value(&self.text[from..to]).ok_or(ScanFault::Grammar)?;
-            self.keys.add_decoded(base, &key);
-            if self.open.len() == 1 {
+            self.keys.add_decoded(self.top, &key);
+            if self.depth == 1 {
                 self.begin_member(key.as_bytes());
             }
         } else {
-            self.keys.add(base, from + 1, to - 1);
-            if self.open.len() == 1 {
+            self.keys.add(self.top, from + 1, to - 1);
+            if self.depth == 1 {
                 self.begin_member(&self.bytes[from + 1..to - 1]);
             }
         }

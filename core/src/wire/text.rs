@@ -10,49 +10,52 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 ///
 /// Escapes what JSON asks for, and U+2028 and U+2029, since some readers end a line there.
 pub fn write_escaped(out: &mut Vec<u8>, text: &str) {
-    write_escaped_within(out, text, usize::MAX);
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 8);
+    let mut at = 0;
+    while at < bytes.len() {
+        let clean = find_special::<true>(bytes, at);
+        match bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            // A short run: a copy of fixed length, cut back, is cheaper than one of any length.
+            Some(word) if clean - at < 8 => {
+                let end = out.len() + (clean - at);
+                out.extend_from_slice(word);
+                out.truncate(end);
+            }
+            Some(_) | None => out.extend_from_slice(&bytes[at..clean]),
+        }
+        at = clean;
+        if let Some(&byte) = bytes.get(at) {
+            at += write_special(out, byte, &bytes[at..]);
+        }
+    }
 }
 
 /// As [`write_escaped`], but appends at most `max` bytes. Gives the rest of the text, which begins
 /// on a character boundary; all of it if not even one character had room.
 pub fn write_escaped_within<'a>(out: &mut Vec<u8>, text: &'a str, max: usize) -> &'a str {
-    let bytes = text.as_bytes();
-    let mut left = max;
-    let mut from = 0; // all before it is written
-    let mut at = 0; // all between is clean
+    let end = out.len().saturating_add(max);
+    let mut rest = text;
+    // What fits even if all of it is escaped needs no counting.
     loop {
-        at = find_special::<true>(bytes, at);
-        let separator = bytes.get(at) == Some(&0xE2);
-        if separator && !is_separator(&bytes[at..]) {
-            at += 3;
-            continue;
+        let sure = cut(rest, (end - out.len()) / 6);
+        if sure.is_empty() {
+            break;
         }
-        if at - from > left {
-            let (fits, rest) = text.split_at(cut(text, from + left).len());
-            out.extend_from_slice(&fits.as_bytes()[from..]);
-            return rest;
-        }
-        out.extend_from_slice(&bytes[from..at]);
-        left -= at - from;
-        let Some(&byte) = bytes.get(at) else {
-            return "";
-        };
-        let mut escape = [0; 6];
-        let escape = if separator {
-            escape = *b"\\u2028";
-            escape[5] += bytes[at + 2] - 0xA8;
-            &escape[..]
-        } else {
-            escape_of(byte, &mut escape)
-        };
-        if escape.len() > left {
-            return &text[at..];
-        }
-        out.extend_from_slice(escape);
-        left -= escape.len();
-        at += if separator { 3 } else { 1 };
-        from = at;
+        write_escaped(out, sure);
+        rest = &rest[sure.len()..];
     }
+    for character in rest.chars() {
+        let before = out.len();
+        let (sure, left) = rest.split_at(character.len_utf8());
+        write_escaped(out, sure);
+        if out.len() > end {
+            out.truncate(before);
+            break;
+        }
+        rest = left;
+    }
+    rest
 }
 
 /// Appends `text` as a JSON string, quotes included.
@@ -76,22 +79,35 @@ pub(super) fn is_separator(bytes: &[u8]) -> bool {
     matches!(bytes, [0xE2, 0x80, 0xA8 | 0xA9, ..])
 }
 
-fn escape_of(byte: u8, buffer: &mut [u8; 6]) -> &[u8] {
-    match byte {
-        b'"' => b"\\\"",
-        b'\\' => b"\\\\",
-        b'\n' => b"\\n",
-        b'\r' => b"\\r",
-        b'\t' => b"\\t",
-        0x08 => b"\\b",
-        0x0C => b"\\f",
-        control => {
-            *buffer = *b"\\u0000";
-            buffer[4] = HEX[usize::from(control >> 4)];
-            buffer[5] = HEX[usize::from(control & 0xF)];
-            buffer
+/// Appends what stands for the special `byte`, with which `rest` begins; gives how many bytes of
+/// the text that was.
+fn write_special(out: &mut Vec<u8>, byte: u8, rest: &[u8]) -> usize {
+    let short = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x08 => b'b',
+        0x0C => b'f',
+        0xE2 => {
+            if is_separator(rest) {
+                out.extend_from_slice(b"\\u202");
+                out.push(b'8' + (rest[2] - 0xA8));
+            } else {
+                // A character that begins so is three bytes long.
+                out.extend_from_slice(&rest[..3]);
+            }
+            return 3;
         }
-    }
+        control => {
+            out.extend_from_slice(b"\\u00");
+            out.push(HEX[usize::from(control >> 4)]);
+            out.push(HEX[usize::from(control & 0xF)]);
+            return 1;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+    1
 }
 
 #[cfg(test)]

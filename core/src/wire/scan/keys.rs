@@ -156,7 +156,7 @@ impl<T: Copy + Default, const N: usize> Stack<T, N> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.len
     }
 
@@ -168,12 +168,15 @@ impl<T: Copy + Default, const N: usize> Stack<T, N> {
         self.len += 1;
     }
 
-    pub(super) fn last(&self) -> Option<T> {
-        let last = self.len.checked_sub(1)?;
-        self.inline.get(last).or_else(|| self.spill.last()).copied()
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.len = self.len.checked_sub(1)?;
+        match self.inline.get(self.len) {
+            Some(item) => Some(*item),
+            None => self.spill.pop(),
+        }
     }
 
-    pub(super) fn truncate(&mut self, len: usize) {
+    fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         self.spill.truncate(self.len.saturating_sub(N));
     }
