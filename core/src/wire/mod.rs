@@ -4,6 +4,7 @@
 mod error;
 pub mod frames;
 mod id;
+pub mod json;
 pub mod requests;
 pub mod rpc;
 pub mod scan;

@@ -6,14 +6,14 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use memchr::{memchr_iter, memchr3};
 use serde::Serialize;
 
 pub use super::error::RpcError;
 pub use super::id::RequestId;
 use super::id::write_int;
+use super::json::write_value;
 use super::scan::{Envelope, Shape, scan, string_value};
-use super::text::{cut, is_separator, write_string};
+use super::text::{cut, write_string};
 use crate::error::PeerFault;
 
 /// One message. The texts of values passed the scan: they are JSON, no key twice. Exhaustive: a
@@ -153,15 +153,6 @@ pub fn write_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Appends a value as JSON in one line, separators escaped.
-pub fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    let start = out.len();
-    // Without std serde_json writes to a buffer of its own only.
-    let json = serde_json::to_vec(value);
-    out.extend_from_slice(&json.expect("a type for the wire has string keys and serialises"));
-    keep_to_one_line(out, start);
-}
-
 enum Id {
     Absent,
     Unreadable,
@@ -289,40 +280,6 @@ fn write_method(out: &mut Vec<u8>, method: &str, params: &(impl Serialize + ?Siz
         out.truncate(end);
     }
     out.extend_from_slice(b"}\n");
-}
-
-/// Repairs what raw texts of others may have brought in: line ends between tokens, and separators
-/// in strings, which serde_json leaves as they are.
-fn keep_to_one_line(out: &mut Vec<u8>, start: usize) {
-    let mut at = start;
-    let mut separator = None;
-    while let Some(offset) = memchr3(b'\n', b'\r', 0xE2, &out[at..]) {
-        at += offset;
-        if out[at] != 0xE2 {
-            // In JSON a raw line end is white space between tokens.
-            out[at] = b' ';
-        } else if separator.is_none() && is_separator(&out[at..]) {
-            separator = Some(at);
-        }
-        at += 1;
-    }
-    if let Some(at) = separator {
-        let tail = out.split_off(at);
-        escape_separators(out, &tail);
-    }
-}
-
-fn escape_separators(out: &mut Vec<u8>, text: &[u8]) {
-    let mut from = 0;
-    for at in memchr_iter(0xE2, text) {
-        if is_separator(&text[at..]) {
-            out.extend_from_slice(&text[from..at]);
-            let last = b'8' + (text[at + 2] - 0xA8);
-            out.extend_from_slice(&[b'\\', b'u', b'2', b'0', b'2', last]);
-            from = at + 3;
-        }
-    }
-    out.extend_from_slice(&text[from..]);
 }
 
 #[cfg(test)]
