@@ -6,7 +6,7 @@ use std::time::Duration;
 use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Report, WallClock};
 use reasonix_core::call::News;
 use reasonix_core::ids::CallId;
-use reasonix_core::settings::Host;
+use reasonix_core::settings::{Host, Model, Provider};
 use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
 
@@ -423,7 +423,7 @@ pub fn replay(config: Config, log: &[Entry]) -> Vec<String> {
     wanted
 }
 
-/// A configuration with nothing ambient in it.
+/// A configuration with nothing ambient in it, and one model that needs no key.
 pub fn config() -> Config {
     let host = Host {
         os: "linux".into(),
@@ -432,5 +432,20 @@ pub fn config() -> Config {
         home: Some("/home/user/.reasonix".into()),
         tmp: "/tmp".into(),
     };
-    Config::new([7; 32], host)
+    let mut config = Config::new([7; 32], host);
+    config.settings.default_model = Some("local/tiny".into());
+    config.settings.providers = vec![Provider {
+        name: "local".into(),
+        base_url: "http://model.test/v1".into(),
+        api_key_env: None,
+        api_key: None,
+        max_retries: 2,
+        idle_timeout: Duration::from_secs(30),
+        models: vec![Model {
+            id: "tiny".into(),
+            context_window: Some(128_000),
+            ..Model::default()
+        }],
+    }];
+    config
 }

@@ -12,6 +12,8 @@ use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
 use reasonix_core::time::Instant;
 
+use crate::provider::{Answer, Step};
+
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
@@ -91,6 +93,9 @@ pub struct World {
     pub commands: Vec<Command>,
     /// Answers of the provider, one a request. When none is left it refuses the connection.
     pub answers: VecDeque<Vec<Piece>>,
+    /// Answers by what the last user message contains; the n-th answer of a turn is the n-th of the
+    /// branch, and the last one is given again. They come before `answers`.
+    pub branches: Vec<(String, Vec<Vec<Piece>>)>,
     /// Every HTTP request that was made.
     pub requests: Vec<HttpRequest>,
     /// Every command that was started.
@@ -137,6 +142,11 @@ impl World {
     /// Calls that have not ended.
     pub fn running(&self) -> usize {
         self.running.len()
+    }
+
+    /// Whether this call has not ended.
+    pub fn is_running(&self, id: CallId) -> bool {
+        self.running.contains_key(&id)
     }
 
     /// The most calls that ran at once.
@@ -251,10 +261,31 @@ impl World {
 
     fn http(&mut self, request: &HttpRequest) -> Vec<Piece> {
         self.requests.push(request.clone());
+        if let Some(pieces) = self.branch(&request.body) {
+            return pieces;
+        }
         self.answers.pop_front().unwrap_or_else(|| {
             let fault = IoFault::new(IoKind::Unreachable, "connection refused");
             vec![at_once(Say::Failed(fault))]
         })
+    }
+
+    fn branch(&self, body: &[u8]) -> Option<Vec<Piece>> {
+        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+        let messages = body["messages"].as_array()?;
+        let last = messages
+            .iter()
+            .rposition(|message| message["role"] == "user")?;
+        let text = messages[last]["content"].to_string();
+        let nth = messages[last..]
+            .iter()
+            .filter(|message| message["role"] == "assistant")
+            .count();
+        let (_, answers) = self
+            .branches
+            .iter()
+            .find(|(contains, _)| text.contains(contains))?;
+        answers.get(nth).or(answers.last()).cloned()
     }
 
     fn process(&mut self, line: String, cwd: &str) -> Vec<Piece> {
@@ -522,6 +553,41 @@ impl World {
             self.files.entry(path.into()).or_insert(Node::Dir);
         }
     }
+}
+
+/// An answer of a scripted provider, as the simulated world gives it.
+pub fn http(answer: &Answer) -> Vec<Piece> {
+    let mut pieces = vec![at_once(Say::Opened(Opened {
+        status: answer.status,
+        headers: vec![("content-type".into(), answer.kind.into())],
+    }))];
+    let mut after = Duration::ZERO;
+    for step in &answer.steps {
+        let bytes = |bytes: &[u8]| Say::Bytes(Stream::Out, bytes.to_vec());
+        let mut say = |say| {
+            let after = std::mem::take(&mut after);
+            pieces.push(Piece { after, say });
+        };
+        match step {
+            Step::Bytes(all) if all.is_empty() => {}
+            Step::Bytes(all) => say(bytes(all)),
+            Step::Dribble(all) => all.chunks(1).for_each(|one| say(bytes(one))),
+            Step::Pause(time) => after += *time,
+            Step::Cut => {
+                say(Say::Failed(IoFault::new(
+                    IoKind::Unreachable,
+                    "connection reset",
+                )));
+                return pieces;
+            }
+            Step::Hang | Step::HangThenReset => return pieces,
+        }
+    }
+    pieces.push(Piece {
+        after,
+        say: Say::Done(Outcome::Ended),
+    });
+    pieces
 }
 
 /// Something that is said without a pause.

@@ -3,6 +3,7 @@
 mod cases;
 mod files;
 mod gate;
+mod machine;
 mod shell;
 mod stream;
 mod turns;
