@@ -131,6 +131,13 @@ impl World {
         world
     }
 
+    /// The same world, its calls answering at scattered times.
+    #[must_use]
+    pub fn scattered(mut self, by: u64) -> Self {
+        self.scatter = by;
+        self
+    }
+
     /// The bytes of a file, if there is one.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         match self.files.get(path) {

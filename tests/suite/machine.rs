@@ -209,7 +209,7 @@ proptest! {
         gone in any::<bool>(),
     ) {
         let card = if yes { Card::Choose("allow_once") } else { Card::Silence };
-        let mut sim = play(&acts, World { scatter, ..world() }, card);
+        let mut sim = play(&acts, world().scattered(scatter), card);
         if gone {
             sim.run_for(Duration::ZERO);
             let heard = sim.frames.len();
@@ -233,7 +233,7 @@ proptest! {
 
     #[test]
     fn the_same_inputs_again_want_the_same_again(acts in acts(), scatter in 0..4_u64) {
-        let mut sim = play(&acts, World { scatter, ..world() }, Card::Choose("allow_once"));
+        let mut sim = play(&acts, world().scattered(scatter), Card::Choose("allow_once"));
         sim.finish();
         let again = replay(config(), &sim.log);
         prop_assert_eq!(sim.effects(), again);
@@ -297,7 +297,7 @@ proptest! {
         scatter in 1..1000_u64,
         sizes in prop::collection::vec(1..60_usize, 2..12),
     ) {
-        let mut world = World { scatter, ..world() };
+        let mut world = world().scattered(scatter);
         let letter = |at: usize| char::from(b'A' + at as u8).to_string();
         world.branches = (0..sizes.len())
             .map(|at| {

@@ -1,0 +1,111 @@
+//! A whole agent in a wasm module that imports nothing: bytes and milliseconds in, bytes out. Its
+//! world is one folder with nothing in it, its model a script.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use reasonix_core::agent::{Agent, Config, Effect, Input};
+use reasonix_core::call::{Call, FileKind, News, Outcome, Resolved};
+use reasonix_core::error::{IoFault, IoKind};
+use reasonix_core::model::Script;
+use reasonix_core::settings::Host;
+use reasonix_core::time::Instant;
+use reasonix_core::{Machine, Next};
+
+static PAGE: Mutex<Option<Page>> = Mutex::new(None);
+
+struct Page {
+    agent: Agent,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+/// Makes the agent; the module is ready for input.
+#[unsafe(no_mangle)]
+pub extern "C" fn start() {
+    let host = Host {
+        os: "wasm".into(),
+        shell: "none".into(),
+        user_home: None,
+        home: None,
+        tmp: "/tmp".into(),
+    };
+    let mut config = Config::new([1; 32], host);
+    config.script = Script::parse(r#"{"text":"Hello from a module without imports."}"#).ok();
+    *page() = Some(Page {
+        agent: Agent::new(config),
+        input: Vec::new(),
+        output: Vec::new(),
+    });
+}
+
+/// Where `length` bytes of input go.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(length: usize) -> *mut u8 {
+    page().as_mut().map_or(std::ptr::null_mut(), |page| {
+        page.input.resize(length, 0);
+        page.input.as_mut_ptr()
+    })
+}
+
+/// Takes the input and what it leads to, at `ms` after the start; says how many bytes came of it.
+#[unsafe(no_mangle)]
+pub extern "C" fn feed(ms: u64) -> usize {
+    page().as_mut().map_or(0, |page| {
+        let now = Instant::since_start(Duration::from_millis(ms));
+        page.output.clear();
+        page.agent.handle_timeout(now);
+        page.drain(now);
+        let bytes = std::mem::take(&mut page.input);
+        if !bytes.is_empty() {
+            page.agent.handle_input(now, Input::Received(&bytes));
+            page.drain(now);
+        }
+        page.output.len()
+    })
+}
+
+/// Where the output is.
+#[unsafe(no_mangle)]
+pub extern "C" fn output() -> *const u8 {
+    page().as_ref().map_or(std::ptr::null(), |page| page.output.as_ptr())
+}
+
+fn page() -> MutexGuard<'static, Option<Page>> {
+    PAGE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Page {
+    fn drain(&mut self, now: Instant) {
+        let mut started = Vec::new();
+        while let Next::Do(effect) = self.agent.poll_effect() {
+            match effect {
+                Effect::Transmit(frame) => self.output.extend_from_slice(frame),
+                Effect::Start { id, call } => started.push((id, call)),
+                Effect::Feed { .. }
+                | Effect::FeedEnd { .. }
+                | Effect::Abort { .. }
+                | Effect::Report(_)
+                | Effect::Close(_) => {}
+            }
+        }
+        if started.is_empty() {
+            return;
+        }
+        for (id, call) in started {
+            let news = match call {
+                Call::Resolve { path } => News::Done(Outcome::Resolved(Resolved {
+                    real: path,
+                    kind: FileKind::Directory,
+                    link: false,
+                    owned: true,
+                    links: 1,
+                    size: 0,
+                })),
+                _ => News::Failed(IoFault::new(IoKind::NotFound, "there is nothing here")),
+            };
+            self.agent.handle_input(now, Input::Call { id, news });
+        }
+        self.drain(now);
+    }
+}
