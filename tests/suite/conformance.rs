@@ -5,6 +5,7 @@ mod files;
 mod gate;
 mod machine;
 mod pressure;
+mod runtimes;
 mod schema;
 mod shell;
 mod snapshots;
