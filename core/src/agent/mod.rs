@@ -173,6 +173,10 @@ pub struct Agent {
     said: VecDeque<Output>,
     /// Effects other than frames.
     effects: VecDeque<Owned>,
+    /// A frame that the side made out of a line while there was other work to look for; sent next.
+    answer: Vec<u8>,
+    /// The one given last, which the driver may still look at.
+    sent: Vec<u8>,
     closing: Closing,
 }
 
@@ -215,6 +219,8 @@ impl Agent {
             queue: VecDeque::new(),
             said: VecDeque::new(),
             effects: VecDeque::new(),
+            answer: Vec::new(),
+            sent: Vec::new(),
             closing: Closing::No,
             config,
         }
@@ -295,7 +301,7 @@ impl Agent {
     /// Does what can be done now until there is a frame to send or an effect to give.
     fn work(&mut self) -> Next<()> {
         loop {
-            if !self.effects.is_empty() || self.side.has_frame() {
+            if !self.effects.is_empty() || self.side.has_frame() || !self.answer.is_empty() {
                 return Next::Do(());
             }
             if let Closing::Settling { until, .. } = self.closing {
@@ -310,8 +316,8 @@ impl Agent {
             match self.side.poll_effect() {
                 Next::Do(SideEffect::Event(event)) => self.handle_event(event),
                 Next::Do(SideEffect::Close(reason)) => self.begin_closing(reason.into()),
-                // Frames were looked for above.
-                Next::Do(SideEffect::Transmit(_)) => return Next::Wait(None),
+                // No frame was there above: the side has just read a line and answered it alone.
+                Next::Do(SideEffect::Transmit(frame)) => self.answer.extend_from_slice(frame),
                 Next::Wait(deadline) => {
                     if !self.drive_next() {
                         let timer = self.timers.first().map(|(deadline, _)| *deadline);
@@ -373,6 +379,11 @@ impl Machine for Agent {
             Some(Owned::Abort(id)) => return Next::Do(Effect::Abort { id }),
             Some(Owned::Report(report)) => return Next::Do(Effect::Report(report)),
             None => {}
+        }
+        if !self.answer.is_empty() {
+            self.sent.clear();
+            core::mem::swap(&mut self.sent, &mut self.answer);
+            return Next::Do(Effect::Transmit(&self.sent));
         }
         if let Closing::Settling { reason, .. } = self.closing
             && !self.side.has_frame()
