@@ -10,6 +10,8 @@ use serde_json::Value;
 pub struct Laws {
     open: BTreeMap<String, Open>,
     sessions: BTreeSet<String>,
+    /// Ids of malformed requests: they may be answered.
+    malformed: BTreeSet<String>,
     asked: BTreeSet<String>,
     cards: BTreeMap<(String, String), u8>,
     closed: bool,
@@ -41,12 +43,16 @@ impl Laws {
         let Ok(frame) = serde_json::from_slice::<Value>(bytes) else {
             return;
         };
-        let (Some(id), Some(method)) = (frame.get("id"), frame["method"].as_str()) else {
+        let Some(id @ (Value::String(_) | Value::Number(_))) = frame.get("id") else {
             return;
         };
-        if frame["jsonrpc"] != "2.0" || !matches!(id, Value::String(_) | Value::Number(_)) {
+        let Some(method) = frame["method"]
+            .as_str()
+            .filter(|_| frame["jsonrpc"] == "2.0")
+        else {
+            self.malformed.insert(id.to_string());
             return;
-        }
+        };
         let open = self.open.entry(id.to_string()).or_default();
         open.answers_due += 1;
         let session = frame["params"]["sessionId"].as_str().map(String::from);
@@ -139,6 +145,7 @@ impl Laws {
                     self.open.remove(&key);
                 }
             }
+            _ if self.malformed.remove(&key) => {}
             _ => self.break_with("an answer that nobody waits for", bytes),
         }
     }

@@ -291,7 +291,7 @@ impl Shared {
             "HTTP/1.1 {} Scripted\r\ncontent-type: {}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n",
             answer.status, answer.kind
         )?;
-        let mut chunk = |bytes: &[u8]| -> std::io::Result<()> {
+        let chunk = |bytes: &[u8]| -> std::io::Result<()> {
             let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
             (&stream).write_all(&framed)
         };

@@ -82,13 +82,13 @@ pub struct Sim {
     pub reads: bool,
     unsent: usize,
     reported: usize,
-    outbox: Vec<u8>,
+    outbox: std::collections::VecDeque<u8>,
     deadline: Option<Deadline>,
     line: Vec<u8>,
 }
 
 /// Steps one drive may take. A drive that needs more does not end.
-const MOST_STEPS: usize = 2_000_000;
+const MOST_STEPS: usize = 300_000;
 
 impl Sim {
     /// A new agent in this world. The clock stands at zero.
@@ -108,7 +108,7 @@ impl Sim {
             reads: true,
             unsent: 0,
             reported: 0,
-            outbox: Vec::new(),
+            outbox: Default::default(),
             deadline: None,
             line: Vec::new(),
         };
@@ -131,7 +131,7 @@ impl Sim {
                 self.laws.sent(&std::mem::take(&mut self.line));
             }
         }
-        self.outbox.extend_from_slice(bytes);
+        self.outbox.extend(bytes);
     }
 
     /// Gives the machine one input and drains it.
@@ -245,8 +245,7 @@ impl Sim {
         assert!(self.log.len() < MOST_STEPS, "a drive that does not end");
         let room = self.room();
         if !self.outbox.is_empty() && room > 0 && self.closed.is_none() {
-            let rest = self.outbox.split_off(room.min(self.outbox.len()));
-            let bytes = std::mem::replace(&mut self.outbox, rest);
+            let bytes = self.outbox.drain(..room.min(self.outbox.len())).collect();
             self.tell(Told::Received(bytes));
             return true;
         }
