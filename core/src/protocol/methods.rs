@@ -95,6 +95,14 @@ pub(super) mod hidden {
         fn made(_: &Self::Response) -> Option<super::SessionId> {
             None
         }
+        /// The session the request is for.
+        fn scope(_: &Self::Request) -> Option<&super::SessionId> {
+            None
+        }
+        /// What the client advertises by it.
+        fn gates(_: &Self::Request) -> Option<Gates> {
+            None
+        }
     }
 
     /// What the agent's side knows of a method it asks.
@@ -134,6 +142,12 @@ macro_rules! agent_methods {
                 }
                 fn made(response: &$response) -> Option<SessionId> {
                     response.made()
+                }
+                fn scope(request: &$request) -> Option<&SessionId> {
+                    request.scope()
+                }
+                fn gates(request: &$request) -> Option<Gates> {
+                    request.gates()
                 }
             }
         )+
@@ -392,16 +406,6 @@ impl hidden::Asked for Vendor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadAnswer(pub(super) alloc::string::String);
 
-/// Reads parameters; absent ones are null, as for methods whose members are all optional. The error
-/// quotes nothing.
-pub(super) fn read_params<T: DeserializeOwned>(
-    params: Option<&str>,
-) -> Result<T, alloc::string::String> {
-    use alloc::string::ToString;
-    serde_json::from_str(params.unwrap_or("null"))
-        .map_err(|e| super::schema::object::Unquoted(&e).to_string())
-}
-
 fn read_answer<T: DeserializeOwned, A>(
     result: Result<&str, RpcError>,
     wrap: fn(Result<T, RpcError>) -> A,
@@ -484,3 +488,38 @@ impl Choose for WaitForTerminalExitRequest {}
 impl Choose for KillTerminalRequest {}
 impl Choose for ReleaseTerminalRequest {}
 impl Choose for CreateElicitationRequest {}
+
+/// What a request of the client is about.
+trait Concern {
+    fn scope(&self) -> Option<&SessionId> {
+        None
+    }
+    fn gates(&self) -> Option<Gates> {
+        None
+    }
+}
+
+impl Concern for InitializeRequest {
+    fn gates(&self) -> Option<Gates> {
+        Some(Gates::of(&self.client_capabilities))
+    }
+}
+impl Concern for AuthenticateRequest {}
+impl Concern for LogoutRequest {}
+impl Concern for NewSessionRequest {}
+impl Concern for ListSessionsRequest {}
+
+macro_rules! concerns_a_session {
+    ($( $request:ident )+) => {
+        $( impl Concern for $request {
+            fn scope(&self) -> Option<&SessionId> {
+                Some(&self.session_id)
+            }
+        } )+
+    };
+}
+
+concerns_a_session! {
+    LoadSessionRequest ResumeSessionRequest CloseSessionRequest DeleteSessionRequest
+    SetSessionModeRequest SetSessionConfigOptionRequest SetSessionModelRequest PromptRequest
+}

@@ -25,3 +25,6 @@ pub use gates::{Gates, Offers};
 pub use methods::{
     AgentAnswer, AgentMethod, Asked, ClientAnswer, ClientMethod, Method, Opens, Vendor,
 };
+
+#[cfg(test)]
+mod tests;

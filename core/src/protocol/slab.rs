@@ -69,16 +69,6 @@ impl<T> Slab<T> {
         }
         slot.value.take()
     }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.slots
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(place, slot)| {
-                let number = number(place as u32, slot.generation);
-                slot.value.as_mut().map(|value| (number, value))
-            })
-    }
 }
 
 fn number(place: u32, generation: u32) -> u64 {

@@ -11,9 +11,7 @@ mod end;
 mod sessions;
 mod turns;
 
-#[cfg(test)]
-mod tests;
-
+pub(super) use turns::event_of;
 pub use turns::{ReplayMut, TurnMut};
 
 use ::core::ops::Range;
@@ -157,6 +155,7 @@ impl AgentSide {
             }
             if let Some(reason) = core.has_ended() {
                 core.closed = true;
+                core.output.kill();
                 return Step::Close(reason);
             }
             if let Some(held) = core.released.pop_front() {
