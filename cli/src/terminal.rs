@@ -1,15 +1,15 @@
 //! The terminal, if there is one: whether a person is at it, and lines that are not shown.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 /// Whether there is somebody who sees a question and can answer it.
 pub fn somebody_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// A line from the terminal, not shown while it is typed; none if the person gave up.
+/// Asks for a line that is not shown while it is typed; none if the person gave up.
 #[cfg(unix)]
-pub fn hidden_line() -> io::Result<Option<String>> {
+pub fn hidden_line(question: &str) -> io::Result<Option<String>> {
     use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
     struct Restore(Termios);
@@ -26,9 +26,12 @@ pub fn hidden_line() -> io::Result<Option<String>> {
     hidden.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
     let restore = Restore(before);
     tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+    // Only now: nothing that answers the question is shown.
+    let _ = write!(io::stderr(), "{question}");
     let mut line = String::new();
     let read = io::stdin().read_line(&mut line);
     drop(restore);
+    let _ = writeln!(io::stderr());
     match read? {
         0 => Ok(None),
         _ if line.contains(CTRL_C) => Ok(None),
@@ -36,9 +39,10 @@ pub fn hidden_line() -> io::Result<Option<String>> {
     }
 }
 
-/// A line from the terminal, not shown while it is typed; none if the person gave up.
+/// Asks for a line that is not shown while it is typed; none if the person gave up.
 #[cfg(not(unix))]
-pub fn hidden_line() -> io::Result<Option<String>> {
+pub fn hidden_line(question: &str) -> io::Result<Option<String>> {
+    let _ = write!(io::stderr(), "{question}");
     match rpassword::read_password() {
         Ok(line) => Ok(Some(line)),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),

@@ -38,11 +38,8 @@ pub fn line(
 
 /// A secret, not shown while it is typed.
 pub fn secret(question: &str) -> Result<String, Failure> {
-    let _ = write!(anstream::stderr(), "{question}: ");
-    let _ = io::stderr().flush();
-    let text =
-        hidden_line().map_err(|e| Failure::failed(format!("the key could not be read: {e}")))?;
-    let _ = writeln!(anstream::stderr());
+    let text = hidden_line(&format!("{question}: "))
+        .map_err(|e| Failure::failed(format!("the key could not be read: {e}")))?;
     let text = text.ok_or_else(ended)?;
     Ok(text.trim().into())
 }

@@ -95,6 +95,15 @@ pub fn chosen(choices: &[Choice], key: char) -> Option<&Chosen> {
     Some(&choice.what)
 }
 
+/// Every key that chooses something.
+pub fn wanted(choices: &[Choice]) -> Vec<char> {
+    let mut keys: Vec<_> = choices.iter().map(|choice| choice.key).collect();
+    if keys.contains(&'!') {
+        keys.push('A');
+    }
+    keys
+}
+
 /// The line that names the keys.
 pub fn keys_line(choices: &[Choice]) -> String {
     let parts: Vec<_> = choices

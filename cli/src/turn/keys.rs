@@ -26,10 +26,8 @@ mod unix {
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{
-        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
-        tcsetattr,
+        LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
     };
-    use std::io::Stdin;
 
     /// Between two looks at the [`StopKey`].
     const LOOK: Timespec = Timespec {
@@ -40,53 +38,81 @@ mod unix {
     /// The end of input, as a key.
     const CTRL_D: u8 = 4;
 
-    /// The terminal as it was, put back at the end.
-    struct Restore(Stdin, Termios);
+    /// A terminal that gives single keys; it is put back as it was when this is dropped.
+    pub struct Keys(Termios);
 
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let _ = tcsetattr(&self.0, OptionalActions::Now, &self.1);
+    impl Keys {
+        /// Makes the terminal ready. What was typed before does not count: a key hit before the
+        /// question could be read answers nothing.
+        pub fn ready() -> io::Result<Self> {
+            let stdin = io::stdin();
+            let before = tcgetattr(&stdin)?;
+            let mut keys = before.clone();
+            keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+            keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+            let ready = Self(before);
+            tcsetattr(&stdin, OptionalActions::Flush, &keys)?;
+            Ok(ready)
+        }
+
+        /// The next key that is one of `wanted`; `None` when stopped or at the end of input.
+        pub fn wait(self, wanted: &[char], stop: &StopKey) -> io::Result<Option<char>> {
+            let stdin = io::stdin();
+            while !stop.stopped() {
+                let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+                match poll(&mut fds, Some(&LOOK)) {
+                    Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                    Ok(_) => {}
+                    Err(e) => return Err(e.into()),
+                }
+                let mut byte = [0u8; 1];
+                let count = rustix::io::read(&stdin, &mut byte)?;
+                if count == 0 || byte[0] == CTRL_D {
+                    break;
+                }
+                let key = char::from(byte[0]);
+                if wanted.contains(&key) {
+                    return Ok(Some(key));
+                }
+            }
+            Ok(None)
         }
     }
 
-    /// The next key; what was typed before the call does not count. `None` when stopped or at
-    /// the end of input.
-    pub fn key(stop: &StopKey) -> io::Result<Option<char>> {
-        let stdin = io::stdin();
-        let before = tcgetattr(&stdin)?;
-        let mut keys = before.clone();
-        keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
-        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
-        let _restore = Restore(io::stdin(), before);
-        tcsetattr(&stdin, OptionalActions::Now, &keys)?;
-        // A key hit before the question was read answers nothing.
-        tcflush(&stdin, QueueSelector::IFlush)?;
-        while !stop.stopped() {
-            let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-            match poll(&mut fds, Some(&LOOK)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(e) => return Err(e.into()),
-            }
-            let mut byte = [0u8; 1];
-            return Ok(match rustix::io::read(&stdin, &mut byte)? {
-                0 => None,
-                _ if byte[0] == CTRL_D => None,
-                _ => Some(char::from(byte[0])),
-            });
+    impl Drop for Keys {
+        fn drop(&mut self) {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
         }
-        Ok(None)
     }
 }
 
 #[cfg(unix)]
-pub use unix::key;
+pub use unix::Keys;
 
-/// The first character of the next line: there are no single keys here.
+/// Whole lines, of which the first character counts: there are no single keys here.
 #[cfg(not(unix))]
-pub fn key(stop: &StopKey) -> io::Result<Option<char>> {
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    Ok(line.trim().chars().next().filter(|_| !stop.stopped()))
+pub struct Keys(());
+
+#[cfg(not(unix))]
+impl Keys {
+    /// Nothing has to be made ready.
+    pub fn ready() -> io::Result<Self> {
+        Ok(Self(()))
+    }
+
+    /// The first character of the next line that begins with one of `wanted`.
+    pub fn wait(self, wanted: &[char], stop: &StopKey) -> io::Result<Option<char>> {
+        while !stop.stopped() {
+            let mut line = String::new();
+            if io::stdin().read_line(&mut line)? == 0 {
+                break;
+            }
+            let key = line.trim().chars().next();
+            if key.is_some_and(|key| wanted.contains(&key)) {
+                return Ok(key);
+            }
+        }
+        Ok(None)
+    }
 }

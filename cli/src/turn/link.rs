@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use reasonix_core::agent::{Agent, Config};
 
-use super::keys::{StopKey, key};
+use super::keys::{Keys, StopKey};
 use crate::Runtime;
 use crate::host;
 
@@ -93,15 +93,16 @@ impl Link {
         }
     }
 
-    /// Waits for a key; it comes as [`Heard::Key`] under the number given back.
-    pub fn ask_key(&mut self) -> u64 {
+    /// Waits for one of the keys `wanted` on a terminal that is ready for it; it comes as
+    /// [`Heard::Key`] under the number given back.
+    pub fn wait_key(&mut self, keys: Keys, wanted: Vec<char>) -> u64 {
         self.stop_key();
         self.keys += 1;
         let number = self.keys;
         let stop = StopKey::default();
         let (stopped, sender) = (stop.clone(), self.sender.clone());
         let thread = thread::spawn(move || {
-            let key = key(&stopped).ok().flatten();
+            let key = keys.wait(&wanted, &stopped).ok().flatten();
             // Whoever stops the wait waits for this thread and takes nothing out of the channel.
             while !stopped.stopped() {
                 match sender.try_send(Heard::Key(number, key)) {

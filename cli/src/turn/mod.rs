@@ -36,7 +36,8 @@ use crate::Runtime;
 use crate::exit::{Exit, Failure};
 use crate::render::styles::{BAD, DIM, GOOD, WARN, styled};
 use crate::render::text::{one_line, safe};
-use approvals::{Choice, Chosen, choices, chosen, keys_line, of_kind};
+use approvals::{Choice, Chosen, choices, chosen, keys_line, of_kind, wanted};
+use keys::Keys;
 use lines::Line;
 use link::{Heard, Link};
 use output::{Output, Way};
@@ -385,17 +386,29 @@ impl Running {
                 ));
                 self.settle(asked, &request, None, Some("nobody to ask"));
             }
-            Approvals::Person => {
-                self.output.card(&request.tool_call);
-                let choices = choices(&request.options);
+            Approvals::Person => self.ask(asked, request),
+        }
+    }
+
+    fn ask(&mut self, asked: Asked<RequestPermission>, request: RequestPermissionRequest) {
+        self.output.card(&request.tool_call);
+        let choices = choices(&request.options);
+        // Ready before the question is shown: what is typed after it counts.
+        match Keys::ready() {
+            Ok(keys) => {
                 self.output.ask(&format!("  {} ", keys_line(&choices)));
-                let key = self.link.ask_key();
+                let wanted = wanted(&choices);
+                let key = self.link.wait_key(keys, wanted);
                 self.card = Some(Card {
                     asked,
                     request,
                     choices,
                     key,
                 });
+            }
+            Err(error) => {
+                log::error!("the terminal gives no keys: {error}");
+                self.settle(asked, &request, None, Some("no keys"));
             }
         }
     }
@@ -404,20 +417,14 @@ impl Running {
         let Some(card) = self.card.take_if(|card| card.key == number) else {
             return;
         };
-        let what = key.map(|key| chosen(&card.choices, key).cloned());
-        match what {
-            // Not one of the keys: ask again.
-            Some(None) => {
-                let key = self.link.ask_key();
-                self.card = Some(Card { key, ..card });
-            }
+        match key.and_then(|key| chosen(&card.choices, key)).cloned() {
             // The end of input is no approval.
             None => {
                 self.output.ask("\n");
                 self.settle(card.asked, &card.request, None, Some("input ended"));
             }
-            Some(Some(Chosen::Option { id, .. })) => self.choose(card, &id),
-            Some(Some(Chosen::Auto { id })) => {
+            Some(Chosen::Option { id, .. }) => self.choose(card, &id),
+            Some(Chosen::Auto { id }) => {
                 if let Stage::Prompting(_, session) = &self.stage {
                     let value = ConfigValue::Id("auto".into());
                     let request =

@@ -12,6 +12,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Both programs: what one does the other does.
@@ -91,19 +93,41 @@ impl From<Output> for Ended {
     }
 }
 
-/// Waits for the end of a program; one that does not come to an end is ended, which fails the
-/// test.
-fn finish(child: Child) -> Ended {
-    let id = child.id();
-    let (sender, ended) = std::sync::mpsc::channel::<()>();
-    let watch = std::thread::spawn(move || {
-        if ended.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            signal(id, "KILL");
+/// Ends a program that does not come to an end, which fails its test.
+struct Watch {
+    thread: Option<JoinHandle<()>>,
+    over: Option<Sender<()>>,
+}
+
+impl Watch {
+    fn over(id: u32) -> Self {
+        let (over, ended) = channel();
+        let thread = std::thread::spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                signal(id, "KILL");
+            }
+        });
+        Self {
+            thread: Some(thread),
+            over: Some(over),
         }
-    });
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.over.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the watch");
+        }
+    }
+}
+
+/// Waits for the end of a program.
+fn finish(child: Child) -> Ended {
+    let watch = Watch::over(child.id());
     let output = child.wait_with_output().expect("its output");
-    drop(sender);
-    watch.join().expect("the watch");
+    drop(watch);
     output.into()
 }
 

@@ -7,22 +7,28 @@ use std::process::Command;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::{PROGRAMS, Place, arg};
+use crate::{PROGRAMS, Place, Watch, arg};
 
 /// Runs `command` on a terminal of its own; each time the first text appears (after the last
 /// one), the second is typed. Gives back the exit code and all that was shown.
 fn talk(mut command: Command, steps: &[(&str, &str)]) -> (Option<i32>, String) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&master).expect("ours");
     unlockpt(&master).expect("ours");
     let name = ptsname(&master, Vec::new()).expect("its name");
     let end = || {
-        let fd = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
+        let fd = rustix::fs::open(
+            &name,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
         fd.expect("its other end")
     };
     command.stdin(end()).stdout(end()).stderr(end());
     let mut child = command.env("TERM", "xterm").spawn().expect("it starts");
     drop(command);
+    let watch = Watch::over(child.id());
     let mut terminal = File::from(master);
     let (mut shown, mut from) = (Vec::new(), 0);
     let mut steps = steps.iter();
@@ -43,6 +49,7 @@ fn talk(mut command: Command, steps: &[(&str, &str)]) -> (Option<i32>, String) {
             step = steps.next();
         }
     }
+    drop(watch);
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(step.is_none(), "{step:?} was not asked: {shown}");
     (crate::wait(&mut child).code(), shown)

@@ -71,13 +71,23 @@ fn json_lines_have_the_promised_shape() {
     for program in PROGRAMS {
         let ended = run(&place, program, WRITES, &["--json"]);
         assert_eq!(ended.code, Some(3), "{ended:?}");
-        let mut out = ended.out.replace(arg(&place.path("work")), "<work>");
+        let out = ended.out.replace(arg(&place.path("work")), "<work>");
         let id = out.split('"').nth(7).expect("the session's id").to_owned();
-        out = out.replace(&id, "<session>");
-        both.push(out);
+        both.push(out.replace(&id, "<session>"));
     }
-    insta::assert_snapshot!("json", both[0]);
     assert_eq!(both[0], both[1], "both programs print the same");
+    // What stands in an update is the protocol's affair.
+    let lines = both[0].lines().map(|line| {
+        let update = r#"{"type":"update","update":{"sessionUpdate":""#;
+        match line
+            .strip_prefix(update)
+            .and_then(|rest| rest.split_once('"'))
+        {
+            Some((kind, _)) => format!("{update}{kind}\"…"),
+            None => line.to_owned(),
+        }
+    });
+    insta::assert_snapshot!("json", lines.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
