@@ -303,3 +303,103 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::dir;
+    use reasonix_core::agent::Script;
+    use reasonix_core::protocol::schema::{
+        RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
+        SessionUpdate, StopReason,
+    };
+
+    fn start(script: &str) -> Client {
+        let mut config = Config::new([7; 32], crate::config::host());
+        config.script = Some(Script::parse(script).expect("the script is well formed"));
+        let mut client = Client::start(config).expect("it starts");
+        let hello = client.initialize(ClientCapabilities::default());
+        let version = hello.expect("it answers").protocol_version;
+        assert_eq!(version, ProtocolVersion::V1);
+        client
+    }
+
+    fn next(client: &mut Client) -> ClientEvent {
+        let event = client.next_event().expect("it can wait");
+        event.expect("the connection is open")
+    }
+
+    fn stop(answer: AgentAnswer) -> StopReason {
+        match answer {
+            AgentAnswer::Prompt(answer) => answer.expect("the turn ends well").stop_reason,
+            other => panic!("not the answer to a prompt: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_whole_turn_runs_a_command_that_was_allowed() {
+        let (_keep, cwd) = dir();
+        let mut client = start(
+            "{\"text\":\"first \"}\n{\"tool\":\"bash\",\"args\":{\"command\":\"echo x >made\"}}\n\
+             {\"finish\":\"tool_calls\"}\n{\"text\":\"last\"}\n",
+        );
+        let session = client.new_session(&cwd).expect("it opens");
+        let prompt = client.prompt(&session, vec![ContentBlock::text("go")]);
+        let mut text = String::new();
+        let mut allowed = 0;
+        let ended = loop {
+            match next(&mut client) {
+                ClientEvent::Update(note) => {
+                    if let SessionUpdate::AgentMessageChunk(chunk) = note.update {
+                        text.push_str(chunk.content.as_text().unwrap_or_default());
+                    }
+                }
+                ClientEvent::RequestPermission { asked, request } => {
+                    allowed += 1;
+                    let option = request.options[0].option_id.clone();
+                    let chosen = SelectedPermissionOutcome::new(option);
+                    let outcome = RequestPermissionOutcome::Selected(chosen);
+                    client.answer(asked, Ok(RequestPermissionResponse::new(outcome)));
+                }
+                ClientEvent::Answered { ask, answer } if ask == prompt => break stop(answer),
+                _ => {}
+            }
+        };
+        assert_eq!((ended, allowed), (StopReason::EndTurn, 1));
+        assert_eq!(text, "first last");
+        assert_eq!(
+            std::fs::read(format!("{cwd}/made")).expect("it ran"),
+            b"x\n"
+        );
+        let ended = client.close().expect("it ends");
+        assert_eq!(ended, Some(Ended::Finished));
+    }
+
+    #[test]
+    fn a_hanging_turn_can_be_cancelled_and_an_agent_closed_in_one() {
+        let (_keep, cwd) = dir();
+        let mut client = start("{\"text\":\"on\"}\n{\"hang\":true}\n{\"hang\":true}\n");
+        let session = client.new_session(&cwd).expect("it opens");
+        let prompt = client.prompt(&session, vec![ContentBlock::text("go")]);
+        loop {
+            match next(&mut client) {
+                ClientEvent::Update(note)
+                    if matches!(note.update, SessionUpdate::AgentMessageChunk(_)) =>
+                {
+                    client.cancel(&session);
+                }
+                ClientEvent::Answered { ask, answer } if ask == prompt => {
+                    assert_eq!(stop(answer), StopReason::Cancelled);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        client.prompt(&session, vec![ContentBlock::text("again")]);
+        assert_eq!(client.close().expect("it ends"), Some(Ended::Finished));
+    }
+}

@@ -48,9 +48,11 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Less in flight than a whole agent has: a cancel is heard sooner.
+/// Less in flight than a whole agent has: a cancel is heard sooner. And chunks as the plan has
+/// them, not split for clients that read short lines only.
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.soft_output = 48 << 10;
+    limits.max_out_frame = 32 << 20;
     limits
 }
