@@ -312,7 +312,7 @@ impl Client {
 mod tests {
     use super::*;
     use crate::ops::testing::dir;
-    use reasonix_core::agent::Script;
+    use reasonix_core::model::script::Script;
     use reasonix_core::protocol::schema::{
         RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
         SessionUpdate, StopReason,
