@@ -3,6 +3,7 @@
 //! frames only.
 
 mod approvals;
+mod cards;
 mod keys;
 mod lines;
 mod link;
@@ -14,18 +15,14 @@ use std::time::Duration;
 use reasonix_core::agent::Config;
 use reasonix_core::ids::AskId;
 use reasonix_core::limits::Limits;
-use reasonix_core::protocol::methods::{
-    Asked, Initialize, NewSession, Prompt, RequestPermission, SetConfigOption,
-};
+use reasonix_core::protocol::methods::{Initialize, NewSession, Prompt};
 use reasonix_core::protocol::schema::{
-    ConfigValue, ContentBlock, Implementation, InitializeRequest, NewSessionRequest,
-    PermissionOption, PermissionOptionKind, PromptRequest, ProtocolVersion,
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
-    SelectedPermissionOutcome, SessionId, SetSessionConfigOptionRequest, StopReason,
+    ContentBlock, Implementation, InitializeRequest, NewSessionRequest, PromptRequest,
+    ProtocolVersion, SessionId, StopReason,
 };
 use reasonix_core::protocol::{AgentAnswer, ClientEvent, ClientSide, PeerInput, SideEffect};
 use reasonix_core::time::{Deadline, Instant};
-use reasonix_core::wire::{RequestKey, RpcError};
+use reasonix_core::wire::RpcError;
 use reasonix_core::{Machine as _, Next};
 use serde::Deserialize;
 
@@ -34,10 +31,10 @@ pub use output::View;
 
 use crate::Runtime;
 use crate::exit::{Exit, Failure};
-use crate::render::styles::{BAD, DIM, GOOD, WARN, styled};
+use crate::logging;
+use crate::render::styles::{DIM, WARN, styled};
 use crate::render::text::{one_line, safe};
-use approvals::{Choice, Chosen, choices, chosen, keys_line, of_kind, wanted};
-use keys::Keys;
+use cards::Card;
 use lines::Line;
 use link::{Heard, Link};
 use output::{Output, Way};
@@ -75,7 +72,7 @@ impl Turn {
         if let (true, Err(failure)) = (json, &ended) {
             // Scripts read the last line; people read standard error, where it goes too.
             output::json_line(&Line::Error {
-                message: &failure.message,
+                message: &logging::redacted(failure.message.clone()),
                 code: failure.code,
                 exit: failure.exit as u8,
             });
@@ -91,14 +88,6 @@ enum Stage {
     Prompting(AskId, SessionId),
     /// How it ended; the agent comes to rest.
     Over(Result<Exit, Failure>),
-}
-
-/// A card that waits for the person.
-struct Card {
-    asked: Asked<RequestPermission>,
-    request: RequestPermissionRequest,
-    choices: Vec<Choice>,
-    key: u64,
 }
 
 struct Running {
@@ -166,6 +155,9 @@ impl Running {
                 Some(Heard::Interrupt) if self.interrupted => {
                     // The second time: the terminal is put back, the rest is left to the system.
                     self.link.stop_key();
+                    if !matches!(self.stage, Stage::Over(_)) {
+                        self.end_line(StopReason::Cancelled, Exit::Cancelled);
+                    }
                     self.output.end();
                     return Ok(Exit::Cancelled);
                 }
@@ -326,11 +318,7 @@ impl Running {
             return self.over(Err(Failure::failed(why)));
         }
         let exit = exit_of(reason, self.denied);
-        self.output.json(&Line::End {
-            stop_reason: reason.as_str(),
-            denied: self.denied,
-            exit: exit as u8,
-        });
+        self.end_line(reason, exit);
         let note = match reason {
             StopReason::EndTurn => None,
             StopReason::MaxTokens => Some("The answer was cut by the model's length limit."),
@@ -365,142 +353,21 @@ impl Running {
                         .warn(&styled(DIM, "Cancelling; Ctrl-C again quits at once."));
                 }
             }
-            Stage::Initializing(_) | Stage::Opening(_) => self.over(Ok(Exit::Cancelled)),
+            Stage::Initializing(_) | Stage::Opening(_) => {
+                self.end_line(StopReason::Cancelled, Exit::Cancelled);
+                self.over(Ok(Exit::Cancelled));
+            }
             Stage::Over(_) => {}
         }
     }
 
-    fn permission(&mut self, asked: Asked<RequestPermission>, request: RequestPermissionRequest) {
-        match self.turn.approvals {
-            _ if self.interrupted => self.settle(asked, &request, None, Some("cancelled")),
-            Approvals::AllowAll => {
-                let allow = of_kind(&request.options, PermissionOptionKind::AllowOnce).cloned();
-                self.settle(asked, &request, allow, Some("--yes"));
-            }
-            Approvals::Nobody => {
-                let title = title_of(&request);
-                self.output.warn(&format!(
-                    "{} {title}: it needs approval and there is no terminal to ask on. \
-                     Allow it with --permission-mode (acceptEdits, auto, …).",
-                    styled(BAD, "Denied:")
-                ));
-                self.settle(asked, &request, None, Some("nobody to ask"));
-            }
-            Approvals::Person => self.ask(asked, request),
-        }
-    }
-
-    fn ask(&mut self, asked: Asked<RequestPermission>, request: RequestPermissionRequest) {
-        self.output.card(&request.tool_call);
-        let choices = choices(&request.options);
-        // Ready before the question is shown: what is typed after it counts.
-        match Keys::ready() {
-            Ok(keys) => {
-                self.output.ask(&format!("  {} ", keys_line(&choices)));
-                let wanted = wanted(&choices);
-                let key = self.link.wait_key(keys, wanted);
-                self.card = Some(Card {
-                    asked,
-                    request,
-                    choices,
-                    key,
-                });
-            }
-            Err(error) => {
-                log::error!("the terminal gives no keys: {error}");
-                self.settle(asked, &request, None, Some("no keys"));
-            }
-        }
-    }
-
-    fn key(&mut self, number: u64, key: Option<char>) {
-        let Some(card) = self.card.take_if(|card| card.key == number) else {
-            return;
-        };
-        match key.and_then(|key| chosen(&card.choices, key)).cloned() {
-            // The end of input is no approval.
-            None => {
-                self.output.ask("\n");
-                self.settle(card.asked, &card.request, None, Some("input ended"));
-            }
-            Some(Chosen::Option { id, .. }) => self.choose(card, &id),
-            Some(Chosen::Auto { id }) => {
-                if let Stage::Prompting(_, session) = &self.stage {
-                    let value = ConfigValue::Id("auto".into());
-                    let request =
-                        SetSessionConfigOptionRequest::new(session, "tool_approval", value);
-                    self.raising = Some(self.side.request::<SetConfigOption>(&request));
-                }
-                self.choose(card, &id);
-            }
-        }
-    }
-
-    fn choose(&mut self, card: Card, id: &str) {
-        let option = card.request.options.iter().find(|o| o.option_id == id);
-        let option = option.cloned();
-        let said = match &option {
-            Some(option) if allows(option.kind) => styled(GOOD, one_line(&option.name, 80)),
-            Some(option) => styled(BAD, one_line(&option.name, 80)),
-            None => String::new(),
-        };
-        self.output.ask(&format!("\r\x1b[K  {said}\n"));
-        self.settle(card.asked, &card.request, option, None);
-    }
-
-    /// Answers a card. No option: denied.
-    fn settle(
-        &mut self,
-        asked: Asked<RequestPermission>,
-        request: &RequestPermissionRequest,
-        option: Option<PermissionOption>,
-        why: Option<&str>,
-    ) {
-        let option = option.or_else(|| match self.interrupted {
-            true => None,
-            false => of_kind(&request.options, PermissionOptionKind::RejectOnce).cloned(),
+    /// The last line for scripts.
+    fn end_line(&mut self, reason: StopReason, exit: Exit) {
+        self.output.json(&Line::End {
+            stop_reason: reason.as_str(),
+            denied: self.denied,
+            exit: exit as u8,
         });
-        let allowed = option.as_ref().is_some_and(|option| allows(option.kind));
-        if !allowed && !self.interrupted {
-            self.denied += 1;
-        }
-        self.output.json(&Line::Permission {
-            tool_call_id: &request.tool_call.tool_call_id,
-            title: &title_of(request),
-            answer: option
-                .as_ref()
-                .map_or("cancelled", |option| option.kind.as_str()),
-            why,
-        });
-        let outcome = match option {
-            Some(option) => {
-                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id))
-            }
-            None => RequestPermissionOutcome::Cancelled,
-        };
-        self.side
-            .answer(asked, Ok(RequestPermissionResponse::new(outcome)));
-    }
-
-    /// The agent does not want an answer any more.
-    fn withdrawn(&mut self, key: RequestKey) {
-        if self
-            .card
-            .as_ref()
-            .is_some_and(|card| card.asked.key() == key)
-        {
-            self.card_is_gone();
-        }
-    }
-
-    fn card_is_gone(&mut self) {
-        if let Some(card) = self.card.take() {
-            self.link.stop_key();
-            self.output.ask("\n");
-            let outcome = RequestPermissionOutcome::Cancelled;
-            self.side
-                .answer(card.asked, Ok(RequestPermissionResponse::new(outcome)));
-        }
     }
 }
 
@@ -508,18 +375,6 @@ impl Running {
 enum Drained {
     Closed,
     Waits(Option<Deadline>),
-}
-
-fn title_of(request: &RequestPermissionRequest) -> String {
-    let call = &request.tool_call;
-    one_line(call.title.as_deref().unwrap_or(&call.tool_call_id), 120)
-}
-
-fn allows(kind: PermissionOptionKind) -> bool {
-    match kind {
-        PermissionOptionKind::AllowOnce | PermissionOptionKind::AllowAlways => true,
-        PermissionOptionKind::RejectOnce | PermissionOptionKind::RejectAlways | _ => false,
-    }
 }
 
 /// The exit code for an end of a turn in which `denied` cards were denied.

@@ -82,7 +82,7 @@ impl Output {
         if self.frames && streams {
             // Between frames a piece of a sentence cannot be read: it comes as a whole.
             self.held.push_str(&text);
-        } else if !text.is_empty() {
+        } else {
             self.release();
             self.print(&text);
         }

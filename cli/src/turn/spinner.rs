@@ -39,10 +39,10 @@ impl Spinner {
             if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg:.dim}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
         bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(100));
     }
 
     /// Takes it away, before anything else is printed.
