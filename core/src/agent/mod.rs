@@ -21,6 +21,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -29,8 +30,9 @@ use crate::call::{Call, News};
 use crate::engine::Output;
 use crate::ids::{AskId, CallId, Counter, SessionKey, TurnKey};
 use crate::machine::{Machine, Next, Source};
+use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
-use crate::protocol::{self, AgentSide, Asked, PeerInput, SideEffect};
+use crate::protocol::{self, AgentSide, Asked, PeerInput};
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
@@ -173,10 +175,6 @@ pub struct Agent {
     said: VecDeque<Output>,
     /// Effects other than frames.
     effects: VecDeque<Owned>,
-    /// A frame that the side made out of a line while there was other work to look for; sent next.
-    answer: Vec<u8>,
-    /// The one given last, which the driver may still look at.
-    sent: Vec<u8>,
     closing: Closing,
 }
 
@@ -219,8 +217,6 @@ impl Agent {
             queue: VecDeque::new(),
             said: VecDeque::new(),
             effects: VecDeque::new(),
-            answer: Vec::new(),
-            sent: Vec::new(),
             closing: Closing::No,
             config,
         }
@@ -298,35 +294,43 @@ impl Agent {
         }
     }
 
-    /// Does what can be done now until there is a frame to send or an effect to give.
-    fn work(&mut self) -> Next<()> {
+    /// Does what can be done now, until something has to be given to the driver.
+    fn work(&mut self) -> Work {
         loop {
-            if !self.effects.is_empty() || self.side.has_frame() || !self.answer.is_empty() {
-                return Next::Do(());
+            if let Some(effect) = self.effects.pop_front() {
+                return Work::Effect(effect);
             }
-            if let Closing::Settling { until, .. } = self.closing {
-                if self.calls.is_empty() || until <= self.now {
-                    return Next::Do(());
+            if let Closing::Settling { reason, until } = self.closing {
+                if !self.calls.is_empty() && until > self.now {
+                    return Work::Wait(Some(Deadline {
+                        at: until,
+                        why: Timer::CloseGrace,
+                    }));
                 }
-                return Next::Wait(Some(Deadline {
-                    at: until,
-                    why: Timer::CloseGrace,
-                }));
+                self.closing = Closing::Closed;
+                return Work::Close(reason);
             }
-            match self.side.poll_effect() {
-                Next::Do(SideEffect::Event(event)) => self.handle_event(event),
-                Next::Do(SideEffect::Close(reason)) => self.begin_closing(reason.into()),
-                // No frame was there above: the side has just read a line and answered it alone.
-                Next::Do(SideEffect::Transmit(frame)) => self.answer.extend_from_slice(frame),
-                Next::Wait(deadline) => {
+            match self.side.step() {
+                Step::Frame(frame) => return Work::Frame(frame),
+                Step::Event(event) => self.handle_event(event),
+                Step::Close(reason) => self.begin_closing(reason.into()),
+                Step::Wait(deadline) => {
                     if !self.drive_next() {
                         let timer = self.timers.first().map(|(deadline, _)| *deadline);
-                        return Next::Wait(Deadline::earlier(deadline, timer));
+                        return Work::Wait(Deadline::earlier(deadline, timer));
                     }
                 }
             }
         }
     }
+}
+
+/// What [`Agent::work`] came to, with a frame by its place: a borrow could not leave the loop.
+enum Work {
+    Effect(Owned),
+    Frame(Range<usize>),
+    Close(CloseReason),
+    Wait(Option<Deadline>),
 }
 
 impl Machine for Agent {
@@ -371,32 +375,13 @@ impl Machine for Agent {
         if self.closing == Closing::Closed {
             return Next::Wait(None);
         }
-        if let Next::Wait(deadline) = self.work() {
-            return Next::Wait(deadline);
-        }
-        match self.effects.pop_front() {
-            Some(Owned::Start(id, call)) => return Next::Do(Effect::Start { id, call }),
-            Some(Owned::Abort(id)) => return Next::Do(Effect::Abort { id }),
-            Some(Owned::Report(report)) => return Next::Do(Effect::Report(report)),
-            None => {}
-        }
-        if !self.answer.is_empty() {
-            self.sent.clear();
-            core::mem::swap(&mut self.sent, &mut self.answer);
-            return Next::Do(Effect::Transmit(&self.sent));
-        }
-        if let Closing::Settling { reason, .. } = self.closing
-            && !self.side.has_frame()
-        {
-            self.closing = Closing::Closed;
-            return Next::Do(Effect::Close(reason));
-        }
-        match self.side.poll_effect() {
-            Next::Do(SideEffect::Transmit(frame)) => Next::Do(Effect::Transmit(frame)),
-            // `work` left off because there is a frame.
-            Next::Do(SideEffect::Event(_) | SideEffect::Close(_)) | Next::Wait(_) => {
-                unreachable!("a side that has a frame gives it first")
-            }
+        match self.work() {
+            Work::Effect(Owned::Start(id, call)) => Next::Do(Effect::Start { id, call }),
+            Work::Effect(Owned::Abort(id)) => Next::Do(Effect::Abort { id }),
+            Work::Effect(Owned::Report(report)) => Next::Do(Effect::Report(report)),
+            Work::Frame(frame) => Next::Do(Effect::Transmit(self.side.frame(frame))),
+            Work::Close(reason) => Next::Do(Effect::Close(reason)),
+            Work::Wait(deadline) => Next::Wait(deadline),
         }
     }
 

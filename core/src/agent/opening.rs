@@ -272,7 +272,6 @@ impl Agent {
             session,
             Box::new(super::session::Session {
                 id,
-                cwd,
                 root,
                 axes,
                 engine,

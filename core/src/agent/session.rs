@@ -16,8 +16,6 @@ use crate::tools::{Answer, Question};
 /// One open session.
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// As the client named it.
-    pub(super) cwd: String,
     /// Its links resolved: the root that writes must stay beneath.
     pub(super) root: String,
     pub(super) axes: Axes,

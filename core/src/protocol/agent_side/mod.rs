@@ -141,7 +141,14 @@ impl AgentSide {
         self.core.give_up();
     }
 
-    fn step(&mut self) -> Step {
+    /// The bytes of a frame that [`step`](Self::step) gave.
+    pub(crate) fn frame(&self, frame: Range<usize>) -> &[u8] {
+        self.core.output.bytes(frame)
+    }
+
+    /// [`poll_effect`](Machine::poll_effect) without a borrow, for the machine around this one: the
+    /// bytes of a frame are those of [`frame`](Self::frame) until the next step.
+    pub(crate) fn step(&mut self) -> Step {
         let core = &mut self.core;
         loop {
             if let Some(frame) = core.output.next() {
@@ -180,7 +187,8 @@ impl AgentSide {
     }
 }
 
-enum Step {
+/// One effect, a frame by its place.
+pub(crate) enum Step {
     Frame(Range<usize>),
     Event(AgentEvent),
     Close(CloseReason),
@@ -220,7 +228,7 @@ impl Machine for AgentSide {
 
     fn poll_effect(&mut self) -> Next<SideEffect<'_, AgentEvent>> {
         match self.step() {
-            Step::Frame(frame) => Next::Do(SideEffect::Transmit(self.core.output.bytes(frame))),
+            Step::Frame(frame) => Next::Do(SideEffect::Transmit(self.frame(frame))),
             Step::Event(event) => Next::Do(SideEffect::Event(event)),
             Step::Close(reason) => Next::Do(SideEffect::Close(reason)),
             Step::Wait(deadline) => Next::Wait(deadline),
