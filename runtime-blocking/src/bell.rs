@@ -92,3 +92,41 @@ impl Drop for Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::wait;
+    use rustix::event::{PollFd, PollFlags};
+    use std::time::Duration;
+
+    fn rung(bell: &Bell, time: Duration) -> bool {
+        let mut fds = [PollFd::new(bell, PollFlags::IN)];
+        wait(&mut fds, Some(time)).expect("poll works");
+        !fds[0].revents().is_empty()
+    }
+
+    #[test]
+    fn many_rings_are_heard_and_hushed() {
+        let bell = Bell::new().expect("pipes can be made");
+        assert!(!rung(&bell, Duration::ZERO));
+        let ringer = bell.ringer();
+        for _ in 0..100_000 {
+            ringer.ring(); // more than the pipe holds, and it does not wait
+        }
+        assert!(rung(&bell, Duration::ZERO));
+        bell.hush();
+        assert!(!rung(&bell, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_signal_rings() {
+        let bell = Bell::new().expect("pipes can be made");
+        let signals = Signals::ring(&bell).expect("handlers can be set");
+        assert!(!signals.came());
+        signal_hook::low_level::raise(SIGTERM).expect("it can be sent");
+        // Whichever thread it was handled on.
+        assert!(rung(&bell, Duration::from_secs(10)));
+        assert!(signals.came());
+    }
+}

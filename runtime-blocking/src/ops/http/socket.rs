@@ -165,8 +165,18 @@ fn connect(addr: SocketAddr, time: Option<Duration>) -> io::Result<Arc<TcpStream
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    // At once where it can be: a program started between two calls would keep the socket open.
+    #[cfg(not(target_vendor = "apple"))]
+    let socket = {
+        use rustix::net::{SocketFlags, socket_with};
+        socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?
+    };
+    #[cfg(target_vendor = "apple")]
+    let socket = {
+        let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+        rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+        socket
+    };
     let stream = Arc::new(TcpStream::from(socket));
     stream.set_nonblocking(true)?;
     attach(&stream)?;
