@@ -265,7 +265,8 @@ impl Link {
                         }
                     } else {
                         self.blocked = true;
-                        if self.written > KEEP {
+                        // Each byte is moved once or twice in all, however small the pieces.
+                        if self.written > KEEP && self.written >= self.unsent.len() / 2 {
                             self.unsent.drain(..self.written);
                             self.written = 0;
                         }
