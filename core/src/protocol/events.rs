@@ -69,6 +69,7 @@ pub enum TextKind {
 /// [`AgentSide::answer`](super::AgentSide::answer) (or `open`), when the embedder likes.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant)] // moved once, from the queue to the embedder
 pub enum AgentEvent {
     /// `initialize`. Nothing else is processed before it is answered. What the answer advertises
     /// is what the side lets through from then on.
@@ -236,6 +237,7 @@ pub enum AgentEvent {
 /// [`ClientSide::answer`](super::ClientSide::answer), when the embedder likes.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant)] // moved once, from the queue to the embedder
 pub enum ClientEvent {
     /// A request of ours is settled, once.
     Answered {

@@ -113,31 +113,32 @@ impl Gates {
         if !self.has(Self::needed(update)) {
             return plainer(update).map(Cow::Owned);
         }
-        let sessions = !self.has(Self::SUBAGENTS);
-        match update {
-            SessionUpdate::ConfigOptionUpdate(options)
-                if !self.has(Self::BOOLEAN) && options.config_options.iter().any(is_boolean) =>
+        if let SessionUpdate::ConfigOptionUpdate(options) = update
+            && !self.has(Self::BOOLEAN)
+            && options.config_options.iter().any(is_boolean)
+        {
+            let mut options = options.clone();
+            self.fit_options(Some(&mut options.config_options));
+            return Some(Cow::Owned(SessionUpdate::ConfigOptionUpdate(options)));
+        }
+        if !self.has(Self::SUBAGENTS) {
+            if let SessionUpdate::ToolCall(call) = update
+                && call.content.iter().any(is_session)
             {
-                let mut options = options.clone();
-                self.fit_options(Some(&mut options.config_options));
-                Some(Cow::Owned(SessionUpdate::ConfigOptionUpdate(options)))
-            }
-            SessionUpdate::ToolCall(call) if sessions && call.content.iter().any(is_session) => {
                 let mut call = call.clone();
                 call.content.retain(|item| !is_session(item));
-                Some(Cow::Owned(SessionUpdate::ToolCall(call)))
+                return Some(Cow::Owned(SessionUpdate::ToolCall(call)));
             }
-            SessionUpdate::ToolCallUpdate(call)
-                if sessions && call.content.iter().flatten().any(is_session) =>
+            if let SessionUpdate::ToolCallUpdate(call) = update
+                && call.content.iter().flatten().any(is_session)
             {
                 let mut call = call.clone();
-                call.content
-                    .iter_mut()
-                    .for_each(|items| items.retain(|item| !is_session(item)));
-                Some(Cow::Owned(SessionUpdate::ToolCallUpdate(call)))
+                let items = call.content.iter_mut();
+                items.for_each(|items| items.retain(|item| !is_session(item)));
+                return Some(Cow::Owned(SessionUpdate::ToolCallUpdate(call)));
             }
-            _ => Some(Cow::Borrowed(update)),
         }
+        Some(Cow::Borrowed(update))
     }
 
     /// Takes out the options this client does not take.
@@ -253,21 +254,22 @@ fn is_session(item: &ToolCallContent) -> bool {
 
 /// What a client gets that does not take the update.
 fn plainer(update: &SessionUpdate) -> Option<SessionUpdate> {
-    match update {
-        SessionUpdate::PlanUpdate(update) => match &update.plan {
-            PlanUpdateContent::Items(plan) => {
-                Some(SessionUpdate::Plan(Plan::new(plan.entries.clone())))
-            }
-            PlanUpdateContent::Markdown(plan) => Some(message(&plan.content)),
-        },
-        SessionUpdate::PlanRemoved(_) => Some(SessionUpdate::Plan(Plan::new(Vec::new()))),
-        SessionUpdate::CompactionUpdate(update) if update.status == CompactionStatus::Completed => {
-            Some(message(
-                "The conversation was compacted to fit the context window.\n\n",
-            ))
-        }
-        _ => None,
+    if let SessionUpdate::PlanUpdate(update) = update {
+        return Some(match &update.plan {
+            PlanUpdateContent::Items(plan) => SessionUpdate::Plan(Plan::new(plan.entries.clone())),
+            PlanUpdateContent::Markdown(plan) => message(&plan.content),
+        });
     }
+    if let SessionUpdate::PlanRemoved(_) = update {
+        return Some(SessionUpdate::Plan(Plan::new(Vec::new())));
+    }
+    if let SessionUpdate::CompactionUpdate(update) = update
+        && update.status == CompactionStatus::Completed
+    {
+        let text = "The conversation was compacted to fit the context window.\n\n";
+        return Some(message(text));
+    }
+    None
 }
 
 fn message(text: &str) -> SessionUpdate {

@@ -183,6 +183,7 @@ macro_rules! agent_methods {
         /// The agent's answer to a request of the client.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
+        #[allow(clippy::large_enum_variant)] // moved once, from the queue to the embedder
         pub enum AgentAnswer {
             $( $(#[$doc])* $name(Result<$response, RpcError>), )+
             /// A vendor's method.

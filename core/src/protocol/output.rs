@@ -143,12 +143,13 @@ pub(super) fn write_chunk<'t>(
     max: usize,
 ) -> &'t str {
     let around = HEAD.len() + MESSAGE.len() + ID.len() + TAIL.len();
-    // An id of ours is written as it is; others grow at most sixfold.
-    let ids = 6 * (session.len() + message_id.map_or(0, str::len));
+    // Escapes grow a text at most sixfold.
+    let ids = session.len() + 6 * message_id.map_or(0, str::len);
     let room = max.saturating_sub(around + ids).max(64);
     out.reserve(around + ids + room.min(text.len() + text.len() / 16));
     out.extend_from_slice(HEAD);
-    write_escaped(out, session);
+    // Ids of sessions that are open have a shape that needs no escapes.
+    out.extend_from_slice(session.as_bytes());
     out.extend_from_slice(match kind {
         TextKind::Message => MESSAGE,
         TextKind::Thought => THOUGHT,

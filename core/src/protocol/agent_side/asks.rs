@@ -108,26 +108,8 @@ impl Core {
         let Some((id, ask)) = self.asks.settle(id) else {
             return;
         };
-        let answer = match ask.kind.read(result) {
-            Ok(answer) if !ask.fits(&answer) => {
-                Err(BadAnswer("an option that was not offered".into()))
-            }
-            other => other,
-        };
+        let answer = ask.kind.read(result).and_then(|answer| ask.judge(answer));
         let answer = answer.unwrap_or_else(|BadAnswer(reason)| self.bad_answer(ask.kind, reason));
-        debug_assert!(
-            ask.kind != ClientMethodKind::RequestPermission || {
-                let event = match &answer {
-                    ClientAnswer::RequestPermission(Ok(response))
-                        if matches!(response.outcome, RequestPermissionOutcome::Selected(_)) =>
-                    {
-                        PermissionEvent::Choose
-                    }
-                    _ => PermissionEvent::Refuse,
-                };
-                Permission::Open.on(event).is_ok()
-            }
-        );
         self.event(AgentEvent::Settled {
             ask: AskId::new(id),
             answer,
@@ -192,16 +174,28 @@ impl Core {
 }
 
 impl Ask {
-    /// Whether the option that was chosen, if one was, is one of those offered.
-    fn fits(&self, answer: &ClientAnswer) -> bool {
-        let ClientAnswer::RequestPermission(Ok(response)) = answer else {
-            return true;
+    /// Only an option that was offered chooses; whatever else comes denies.
+    fn judge(&self, answer: ClientAnswer) -> Result<ClientAnswer, BadAnswer> {
+        let ClientAnswer::RequestPermission(Ok(response)) = &answer else {
+            return Ok(answer);
         };
-        match &response.outcome {
-            RequestPermissionOutcome::Cancelled => true,
-            RequestPermissionOutcome::Selected(option) => {
-                self.choices.iter().any(|id| **id == *option.option_id)
+        let event = match &response.outcome {
+            RequestPermissionOutcome::Selected(option)
+                if self.choices.iter().any(|id| **id == *option.option_id) =>
+            {
+                PermissionEvent::Choose
             }
+            RequestPermissionOutcome::Selected(_) | RequestPermissionOutcome::Cancelled => {
+                PermissionEvent::Refuse
+            }
+        };
+        let selected = response.outcome != RequestPermissionOutcome::Cancelled;
+        match Permission::Open.on(event) {
+            Ok(Permission::Denied) if selected => {
+                Err(BadAnswer("an option that was not offered".into()))
+            }
+            Ok(_) => Ok(answer),
+            Err(not) => Err(BadAnswer(not.event.into())),
         }
     }
 }

@@ -188,6 +188,7 @@ impl AgentSide {
 }
 
 /// One effect, a frame by its place.
+#[allow(clippy::large_enum_variant)] // moved once, from the queue to the embedder
 pub(crate) enum Step {
     Frame(Range<usize>),
     Event(AgentEvent),

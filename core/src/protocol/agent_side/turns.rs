@@ -87,24 +87,18 @@ struct Tools(BTreeMap<Box<str>, ToolCall>);
 impl Tools {
     /// The call an update is about and the state it moves to; `Err` if it may not.
     fn after<'u>(&self, update: &'u SessionUpdate) -> Result<Option<(&'u str, ToolCall)>, ()> {
-        let (id, from, event) = match update {
-            SessionUpdate::ToolCall(call) => {
-                if self.0.contains_key(call.tool_call_id.as_str()) {
-                    return Err(());
-                }
-                (
-                    &call.tool_call_id,
-                    ToolCall::Pending,
-                    event_of(Some(call.status)),
-                )
+        let (id, from, status) = if let SessionUpdate::ToolCall(call) = update {
+            if self.0.contains_key(call.tool_call_id.as_str()) {
+                return Err(());
             }
-            SessionUpdate::ToolCallUpdate(call) => {
-                let from = self.0.get(call.tool_call_id.as_str()).copied().ok_or(())?;
-                (&call.tool_call_id, from, event_of(call.status))
-            }
-            _ => return Ok(None),
+            (&call.tool_call_id, ToolCall::Pending, Some(call.status))
+        } else if let SessionUpdate::ToolCallUpdate(call) = update {
+            let from = self.0.get(call.tool_call_id.as_str()).copied();
+            (&call.tool_call_id, from.ok_or(())?, call.status)
+        } else {
+            return Ok(None);
         };
-        let to = from.on(event).map_err(|_| ())?;
+        let to = from.on(event_of(status)).map_err(|_| ())?;
         Ok(Some((id, to)))
     }
 

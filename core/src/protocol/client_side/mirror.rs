@@ -155,33 +155,31 @@ impl Mirror {
             });
         };
         let replays = matches!(session.state, State::Opening | State::Reopening);
-        let (call, status, from) = match update {
-            SessionUpdate::ToolCall(call) => {
-                let known = session.tools.contains_key(call.tool_call_id.as_str());
-                if known {
-                    return Err(NotAllowed {
-                        state: "announced",
-                        event: "tool_call",
-                    });
-                }
-                (&call.tool_call_id, Some(call.status), ToolCall::Pending)
+        let (call, status, from) = if let SessionUpdate::ToolCall(call) = update {
+            if session.tools.contains_key(call.tool_call_id.as_str()) {
+                return Err(NotAllowed {
+                    state: "announced",
+                    event: "tool_call",
+                });
             }
-            SessionUpdate::ToolCallUpdate(call) => {
-                let known = session.tools.get(call.tool_call_id.as_str());
-                let Some(from) = known else {
-                    return Err(NotAllowed {
-                        state: "not announced",
-                        event: "tool_call_update",
-                    });
-                };
-                (&call.tool_call_id, call.status, *from)
+            (&call.tool_call_id, Some(call.status), ToolCall::Pending)
+        } else if let SessionUpdate::ToolCallUpdate(call) = update {
+            let Some(from) = session.tools.get(call.tool_call_id.as_str()) else {
+                return Err(NotAllowed {
+                    state: "not announced",
+                    event: "tool_call_update",
+                });
+            };
+            (&call.tool_call_id, call.status, *from)
+        } else {
+            let text = matches!(
+                update,
+                SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)
+            );
+            if text && session.turn.is_none() && !replays {
+                Turn::Over.on(TurnEvent::Update)?;
             }
-            SessionUpdate::AgentMessageChunk(_) | SessionUpdate::AgentThoughtChunk(_)
-                if session.turn.is_none() && !replays =>
-            {
-                return Turn::Over.on(TurnEvent::Update).map(|_| ());
-            }
-            _ => return Ok(()),
+            return Ok(());
         };
         let to = from.on(event_of(status))?;
         session.tools.insert(call.as_str().into(), to);

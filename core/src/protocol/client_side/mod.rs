@@ -236,6 +236,7 @@ impl ClientSide {
     }
 }
 
+#[allow(clippy::large_enum_variant)] // moved once, from the queue to the embedder
 enum Step {
     Frame(Range<usize>),
     Event(ClientEvent),
