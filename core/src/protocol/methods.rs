@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::concerns::{Adapt, Choose, Concern};
 use super::gates::{Gates, Offers};
 use super::schema::{
     AuthenticateRequest, AuthenticateResponse, CloseSessionRequest, CloseSessionResponse,
@@ -419,108 +420,4 @@ fn read_answer<T: DeserializeOwned, A>(
             Err(e) => Err(BadAnswer(super::schema::object::Unquoted(&e).to_string())),
         },
     }
-}
-
-/// What an answer offers, and what has to be taken out of it.
-trait Adapt {
-    fn fit(&mut self, _: Gates) {}
-    fn offers(&self) -> Option<Offers> {
-        None
-    }
-    fn made(&self) -> Option<SessionId> {
-        None
-    }
-}
-
-impl Adapt for InitializeResponse {
-    fn offers(&self) -> Option<Offers> {
-        Some(Offers::of(&self.agent_capabilities))
-    }
-}
-impl Adapt for NewSessionResponse {
-    fn made(&self) -> Option<SessionId> {
-        Some(self.session_id.clone())
-    }
-    fn fit(&mut self, gates: Gates) {
-        gates.fit_options(self.config_options.as_mut());
-    }
-}
-impl Adapt for LoadSessionResponse {
-    fn fit(&mut self, gates: Gates) {
-        gates.fit_options(self.config_options.as_mut());
-    }
-}
-impl Adapt for ResumeSessionResponse {
-    fn fit(&mut self, gates: Gates) {
-        gates.fit_options(self.config_options.as_mut());
-    }
-}
-impl Adapt for SetSessionConfigOptionResponse {
-    fn fit(&mut self, gates: Gates) {
-        gates.fit_options(Some(&mut self.config_options));
-    }
-}
-impl Adapt for AuthenticateResponse {}
-impl Adapt for LogoutResponse {}
-impl Adapt for ListSessionsResponse {}
-impl Adapt for CloseSessionResponse {}
-impl Adapt for DeleteSessionResponse {}
-impl Adapt for SetSessionModeResponse {}
-impl Adapt for SetSessionModelResponse {}
-impl Adapt for PromptResponse {}
-
-/// What a request lets the person choose from.
-trait Choose {
-    fn choices(&self) -> Option<&[PermissionOption]> {
-        None
-    }
-}
-
-impl Choose for RequestPermissionRequest {
-    fn choices(&self) -> Option<&[PermissionOption]> {
-        Some(&self.options)
-    }
-}
-impl Choose for ReadTextFileRequest {}
-impl Choose for WriteTextFileRequest {}
-impl Choose for CreateTerminalRequest {}
-impl Choose for TerminalOutputRequest {}
-impl Choose for WaitForTerminalExitRequest {}
-impl Choose for KillTerminalRequest {}
-impl Choose for ReleaseTerminalRequest {}
-impl Choose for CreateElicitationRequest {}
-
-/// What a request of the client is about.
-trait Concern {
-    fn scope(&self) -> Option<&SessionId> {
-        None
-    }
-    fn gates(&self) -> Option<Gates> {
-        None
-    }
-}
-
-impl Concern for InitializeRequest {
-    fn gates(&self) -> Option<Gates> {
-        Some(Gates::of(&self.client_capabilities))
-    }
-}
-impl Concern for AuthenticateRequest {}
-impl Concern for LogoutRequest {}
-impl Concern for NewSessionRequest {}
-impl Concern for ListSessionsRequest {}
-
-macro_rules! concerns_a_session {
-    ($( $request:ident )+) => {
-        $( impl Concern for $request {
-            fn scope(&self) -> Option<&SessionId> {
-                Some(&self.session_id)
-            }
-        } )+
-    };
-}
-
-concerns_a_session! {
-    LoadSessionRequest ResumeSessionRequest CloseSessionRequest DeleteSessionRequest
-    SetSessionModeRequest SetSessionConfigOptionRequest SetSessionModelRequest PromptRequest
 }

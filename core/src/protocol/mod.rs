@@ -8,6 +8,7 @@
 
 pub mod agent_side;
 pub mod client_side;
+mod concerns;
 mod events;
 mod gates;
 pub mod methods;

@@ -16,6 +16,7 @@ mod mcp_server;
 pub(crate) mod object;
 mod permission;
 mod plan;
+mod policy;
 mod prompt;
 mod session;
 mod terminal;
