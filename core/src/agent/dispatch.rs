@@ -264,11 +264,11 @@ impl Agent {
         let Some(asking) = session.asks.remove(&ask) else {
             return;
         };
-        let reply = match answer {
-            ClientAnswer::RequestPermission(Ok(reply)) => Some(reply),
-            // An error, a malformed answer, a lost connection: denied.
-            _ => None,
+        // An error, a malformed answer, a lost connection: denied.
+        let ClientAnswer::RequestPermission(reply) = answer else {
+            return;
         };
+        let reply = reply.as_ref().ok();
         match asking {
             Asking::Permit { card, always } => {
                 let decision = render::decision(reply, always);

@@ -297,11 +297,13 @@ impl Agent {
     pub(super) fn brain(&self, axes: &Axes) -> Result<Brain, String> {
         match &self.config.script {
             Some(script) if axes.model == models::SCRIPT => {
-                Ok(Brain::Script(script.answers(&self.config.limits)))
+                Ok(Brain::Script(Box::new(script.answers(&self.config.limits))))
             }
             Some(_) | None => {
                 let choice = models::find(&self.config.settings, &axes.model)?;
-                Ok(Brain::Endpoint(choice.endpoint(axes.effort.as_deref())))
+                Ok(Brain::Endpoint(Box::new(
+                    choice.endpoint(axes.effort.as_deref()),
+                )))
             }
         }
     }

@@ -132,13 +132,12 @@ impl Batch {
             }
             while self.slots[at].stage == Stage::Going {
                 let slot = &mut self.slots[at];
-                match slot.run.next_step(cx.now, workspace, state) {
-                    Step::Wait => break,
-                    step => {
-                        slot.take(cx, step, authority, cards, jobs);
-                        moved = true;
-                    }
+                let step = slot.run.next_step(cx.now, workspace, state);
+                if step == Step::Wait {
+                    break;
                 }
+                slot.take(cx, step, authority, cards, jobs);
+                moved = true;
             }
         }
         self.release(cx.out) || moved

@@ -39,6 +39,7 @@ pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, sy
 pub use output::{CardId, Decision, Ending, Output, Update};
 
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -71,9 +72,9 @@ pub struct Context<'a> {
 #[derive(Clone, Debug)]
 pub enum Brain {
     /// A provider.
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
     /// A script.
-    Script(ScriptCursor),
+    Script(Box<ScriptCursor>),
 }
 
 /// What one session's engine is made with.
