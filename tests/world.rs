@@ -470,7 +470,7 @@ impl World {
             return Err(IoFault::new(IoKind::Exists, format!("{to} exists")));
         }
         let node = self.files.remove(from).ok_or_else(|| missing(from))?;
-        self.make_dirs(&parent(to).to_string());
+        self.make_dirs(parent(to));
         self.files.insert(to.into(), node);
         Ok(Outcome::Renamed)
     }

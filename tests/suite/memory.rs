@@ -12,7 +12,7 @@ use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
 use reasonix_core::time::Instant;
 use reasonix_core::{Machine, Next, Source};
-use reasonix_tests::json::{self, json};
+use reasonix_tests::json;
 use reasonix_tests::provider::text;
 use reasonix_tests::sim::config;
 
