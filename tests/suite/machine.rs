@@ -105,6 +105,17 @@ fn branches() -> Vec<(&'static str, Vec<Answer>)> {
             ],
         ),
         (
+            "limited",
+            vec![
+                tool(
+                    "b",
+                    "bash",
+                    json!({"command": "sleep 100", "timeout_seconds": 2}),
+                ),
+                say("on time"),
+            ],
+        ),
+        (
             "fail",
             vec![Answer::plain(
                 400,
@@ -117,6 +128,26 @@ fn branches() -> Vec<(&'static str, Vec<Answer>)> {
             vec![Answer::stream([text("half")]).then(Step::Cut), say("whole")],
         ),
     ]
+}
+
+#[test]
+fn a_command_that_reaches_its_limit_fails_and_the_turn_goes_on() {
+    let mut sim = Sim::new(config(), world());
+    let session = sim.open(json!({}), "/w");
+    let from = sim.now;
+    let answer = sim.ask(&json::prompt(1, &session, "limited"));
+    assert_eq!(
+        answer["result"]["stopReason"],
+        "end_turn",
+        "{answer}\n{:#?}",
+        sim.effects()
+    );
+    assert_eq!(json::tool_ends(&sim.frames, &session), ["failed"]);
+    let took = sim.now.since(from);
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
 }
 
 const WORDS: [&str; 11] = [
