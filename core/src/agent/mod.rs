@@ -360,13 +360,14 @@ impl Machine for Agent {
             return;
         }
         self.side.handle_timeout(self.now);
-        while let Some((deadline, key)) = self.timers.first().copied()
-            && deadline.at <= self.now
-        {
-            self.timers.remove(&(deadline, key));
-            if let Some(session) = self.sessions.get_mut(&key) {
-                session.timer = None;
-            }
+        // Each once: a tool's deadline moves when its engine takes the next step, not here.
+        let due: Vec<_> = self
+            .timers
+            .iter()
+            .take_while(|(deadline, _)| deadline.at <= self.now)
+            .map(|(_, key)| *key)
+            .collect();
+        for key in due {
             self.with_engine(key, |engine, cx| engine.handle_timeout(cx));
         }
     }
