@@ -39,6 +39,8 @@ pub fn run(config: Config, data: &[u8], cut: Cut) -> Vec<String> {
         session: "none".into(),
         id: 0,
         closed: false,
+        slow: false,
+        wrote: false,
         deadline: None,
         effects: Vec::new(),
     };
@@ -64,6 +66,9 @@ struct Chaos {
     session: String,
     id: u64,
     closed: bool,
+    /// Whether the client has stopped reading.
+    slow: bool,
+    wrote: bool,
     deadline: Option<Deadline>,
     effects: Vec<String>,
 }
@@ -197,12 +202,16 @@ impl Chaos {
             }
             18 => {
                 let unsent = usize::from(byte(data).unwrap_or(0)) << 13;
+                self.slow = unsent > 0;
                 self.input(Input::Unsent(unsent));
             }
             _ => match byte(data).unwrap_or(0) {
                 0 => self.input(Input::PeerFinished),
                 1 => self.input(Input::PeerGone),
-                _ => self.input(Input::Unsent(0)),
+                _ => {
+                    self.slow = false;
+                    self.input(Input::Unsent(0));
+                }
             },
         }
     }
@@ -274,12 +283,21 @@ impl Chaos {
 
     fn input(&mut self, input: Input<'_>) {
         self.agent.handle_input(self.now, input);
-        self.drain();
+        self.settle();
     }
 
     fn timeout(&mut self) {
         self.agent.handle_timeout(self.now);
+        self.settle();
+    }
+
+    /// Drains; a client that reads takes everything at once, and the machine is told so.
+    fn settle(&mut self) {
         self.drain();
+        while std::mem::take(&mut self.wrote) && !self.slow && !self.closed {
+            self.agent.handle_input(self.now, Input::Unsent(0));
+            self.drain();
+        }
     }
 
     fn drain(&mut self) {
@@ -295,6 +313,7 @@ impl Chaos {
             let mut text = String::new();
             match &effect {
                 Effect::Transmit(frame) => {
+                    self.wrote = true;
                     let ends = frame.iter().filter(|&&byte| byte == b'\n').count();
                     assert!(
                         ends == 1 && frame.ends_with(b"\n"),
@@ -332,6 +351,7 @@ impl Chaos {
 
     /// The client finishes, the world answers nothing more, time passes: it must close.
     fn end(&mut self) {
+        self.slow = false;
         self.input(Input::Unsent(0));
         self.input(Input::PeerFinished);
         for _ in 0..1000 {

@@ -81,7 +81,7 @@ pub struct Sim {
     /// Whether the client takes bytes; if not, everything stays unsent.
     pub reads: bool,
     unsent: usize,
-    reported: usize,
+    wrote: bool,
     outbox: std::collections::VecDeque<u8>,
     deadline: Option<Deadline>,
     line: Vec<u8>,
@@ -107,7 +107,7 @@ impl Sim {
             buffers: Default::default(),
             reads: true,
             unsent: 0,
-            reported: 0,
+            wrote: false,
             outbox: Default::default(),
             deadline: None,
             line: Vec::new(),
@@ -152,6 +152,14 @@ impl Sim {
         }
         self.log.push(Entry::In(self.now, told));
         self.drain();
+        // As a driver does: after every write it says what is unsent, also when that is nothing.
+        while std::mem::take(&mut self.wrote) && self.closed.is_none() {
+            let told = Told::Unsent(self.unsent);
+            self.agent
+                .handle_input(self.now, Input::Unsent(self.unsent));
+            self.log.push(Entry::In(self.now, told));
+            self.drain();
+        }
     }
 
     /// Runs until nothing more will happen within `time`, and lets that time pass.
@@ -296,6 +304,7 @@ impl Sim {
                     self.laws.heard(bytes);
                     self.bytes.extend_from_slice(bytes);
                     self.unsent += bytes.len();
+                    self.wrote = true;
                     let frame: Value = serde_json::from_slice(bytes).expect("a frame is JSON");
                     if let Some(reply) = self.reply(&frame) {
                         self.send(&reply);
@@ -316,18 +325,12 @@ impl Sim {
         if self.reads {
             self.unsent = 0;
         }
-        // As a driver does: what the last drain added is reported, and the machine drained again.
-        if self.unsent != self.reported && self.closed.is_none() {
-            self.reported = self.unsent;
-            self.tell(Told::Unsent(self.unsent));
-        }
     }
 
     /// The client starts to read again, all that was sent.
     pub fn read_again(&mut self) {
         self.reads = true;
         self.unsent = 0;
-        self.reported = 0;
         self.tell(Told::Unsent(0));
     }
 

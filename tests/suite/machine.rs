@@ -25,7 +25,7 @@ pub fn world() -> World {
     };
     world.commands = vec![
         command("make test", "ok\n", Some(Duration::from_millis(300))),
-        command("sleep", "", None),
+        command("sleep", "begun\n", None),
     ];
     world.branches = branches()
         .into_iter()

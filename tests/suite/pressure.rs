@@ -108,3 +108,20 @@ fn requests_wait_outside_while_nothing_is_read() {
     sim.finish();
     sim.laws.check();
 }
+
+#[test]
+fn a_deadline_that_passes_while_nothing_is_read_is_served_and_does_not_stay() {
+    let (mut sim, session, _) = flood();
+    let other = sim.open_another(9003, "/w");
+    sim.send(&json::prompt(1, &other, "limited"));
+    sim.until("the command runs", |sim| !sim.world.ran.is_empty());
+    sim.reads = false;
+    sim.send(&json::prompt(2, &session, "flood"));
+    // A deadline that stays in the past makes a driver spin; the simulation would say so.
+    sim.run_for(Duration::from_secs(20));
+    sim.read_again();
+    assert_eq!(sim.answer(1)["result"]["stopReason"], "end_turn");
+    assert_eq!(json::tool_ends(&sim.frames, &other), ["failed"]);
+    sim.finish();
+    sim.laws.check();
+}
