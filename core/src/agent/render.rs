@@ -312,8 +312,10 @@ mod tests {
 
     #[test]
     fn output_is_cut_on_a_character_boundary_with_a_note() {
-        let mut limits = Limits::default();
-        limits.max_tool_update = 4;
+        let limits = Limits {
+            max_tool_update: 4,
+            ..Limits::default()
+        };
         assert_eq!(shown("漢漢漢", &limits), "漢\n…(2 more chars truncated)");
         assert_eq!(shown("abcd", &limits), "abcd");
     }
