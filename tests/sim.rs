@@ -387,12 +387,10 @@ pub fn reply_to_card(id: &Value, params: &Value, card: &Card) -> Option<Value> {
 
 /// The effect as text in which a frame can be read.
 fn show(effect: &Effect<'_>) -> String {
-    match effect {
-        Effect::Transmit(bytes) => {
-            format!("Transmit {}", String::from_utf8_lossy(bytes).trim_end())
-        }
-        other => format!("{other:?}"),
+    if let Effect::Transmit(bytes) = effect {
+        return format!("Transmit {}", String::from_utf8_lossy(bytes).trim_end());
     }
+    format!("{effect:?}")
 }
 
 /// The same inputs at the same times to a new agent: what it wants now.

@@ -379,10 +379,10 @@ impl World {
     fn resolve(&self, path: &str) -> Resolved {
         let (real, dangling) = self.real(path);
         let link = matches!(self.files.get(path), Some(Node::Link(_)));
-        let kind = match self.kind(&real) {
-            FileKind::Missing if dangling => FileKind::Dangling,
-            kind => kind,
-        };
+        let mut kind = self.kind(&real);
+        if kind == FileKind::Missing && dangling {
+            kind = FileKind::Dangling;
+        }
         Resolved {
             size: self.size(&real),
             real,
@@ -521,7 +521,7 @@ impl World {
             Node::File(bytes) if path.starts_with(&inside) || *path == search.root => {
                 Some((path, bytes))
             }
-            _ => None,
+            Node::File(_) | Node::Dir | Node::Link(_) | Node::Special => None,
         });
         let mut hits = Vec::new();
         for (path, bytes) in files {

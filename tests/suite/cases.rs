@@ -270,10 +270,10 @@ impl Seen<'_> {
             .flatten()
             .filter_map(|message| {
                 let role = message["role"].as_str()?;
-                let text = match &message["content"] {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
+                let content = &message["content"];
+                let text = content
+                    .as_str()
+                    .map_or_else(|| content.to_string(), String::from);
                 matches!(role, "tool" | "user").then_some(text)
             });
         texts.collect::<Vec<_>>().join("\n")

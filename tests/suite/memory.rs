@@ -115,16 +115,17 @@ impl Bare {
             .position(|(_, call)| !matches!(call, Call::Http(_)))
         {
             let (id, call) = self.started.remove(at);
-            let news = match call {
-                Call::Resolve { path } => News::Done(Outcome::Resolved(Resolved {
+            let news = if let Call::Resolve { path } = call {
+                News::Done(Outcome::Resolved(Resolved {
                     real: path,
                     kind: FileKind::Directory,
                     link: false,
                     owned: true,
                     links: 1,
                     size: 0,
-                })),
-                _ => News::Failed(IoFault::new(IoKind::NotFound, "nothing here")),
+                }))
+            } else {
+                News::Failed(IoFault::new(IoKind::NotFound, "nothing here"))
             };
             self.input(Input::Call { id, news });
         }
