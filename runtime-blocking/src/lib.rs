@@ -1,6 +1,6 @@
 //! Runs a reasonix agent on plain threads.
 //!
-//! [`serve`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
+//! [`serve()`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
 //! any two descriptors: one thread owns the agent and sits in `poll(2)`; what blocks (files,
 //! searches, HTTP) runs on a pool of threads that is made when first needed. [`link`] is the same
 //! pump for a machine of your own, [`ops`] what the calls of the agent mean on this system,

@@ -1,6 +1,6 @@
 //! Runs a reasonix agent on `async-io`, in one task on any executor, without tokio.
 //!
-//! [`serve`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
+//! [`serve()`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
 //! any two descriptors. It is the driver of `reasonix-blocking` with another way to wait: the peer,
 //! the pipes of processes and their ends, and time are waited for by the reactor of `async-io`;
 //! what blocks (files, searches, HTTP) runs on the pool of `blocking`. The same agent sends the

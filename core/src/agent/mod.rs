@@ -1,6 +1,6 @@
 //! All of it as one machine: what the runtimes drive.
 //!
-//! The agent owns one [`protocol`](crate::protocol) side, one [`engine`](crate::engine) a session,
+//! The agent owns one protocol side, one engine a session,
 //! and the numbering of calls. It translates between them and has no rules of its own: what may be
 //! said is decided in `protocol`, what is done next in `engine`, what may run in `permission`.
 
