@@ -61,6 +61,8 @@ pub struct Limits {
     pub max_load_chunk: usize,
     /// Text of a load script that is kept for the history, bytes.
     pub load_kept: usize,
+    /// Largest history of one session, bytes in memory; its older part goes before it grows on.
+    pub max_history: usize,
     /// Model calls in one turn (`--max-steps`).
     pub max_steps: u32,
     /// Largest file the tools read or edit, bytes.
@@ -147,6 +149,7 @@ impl Default for Limits {
             model_linger: Duration::from_millis(50),
             max_load_chunk: 32 << 20,
             load_kept: 64 << 10,
+            max_history: 64 << 20,
             max_steps: 200,
             max_file: 10 << 20,
             read_lines: 2000,

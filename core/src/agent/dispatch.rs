@@ -251,6 +251,8 @@ impl Agent {
             return;
         }
         self.with_engine(key, |engine, cx| engine.cancel(cx));
+        // A cancelled turn has more room, so that its end is not held up.
+        self.flush(key);
     }
 
     /// The client's answer to a card or question.

@@ -65,7 +65,7 @@ impl Agent {
             let Some(session) = self.sessions.get_mut(&key) else {
                 return true;
             };
-            if !session.outbox.is_empty() {
+            if !session.outbox.is_empty() && !session.engine.is_due(self.now) {
                 more = false;
                 break;
             }
@@ -107,8 +107,12 @@ impl Agent {
 
     pub(super) fn engine_room(&self, key: SessionKey, id: CallId) -> usize {
         match self.sessions.get(&key) {
-            Some(session) if !session.outbox.is_empty() => 0,
-            Some(session) => session.engine.room(id, &self.config.limits).unwrap_or(0),
+            Some(session) => match session.engine.room(id, &self.config.limits) {
+                // Given up before it settled: let it come and be over.
+                None => self.config.limits.call_window,
+                Some(_) if !session.outbox.is_empty() && !session.engine.is_settling() => 0,
+                Some(room) => room,
+            },
             None => self.config.limits.call_window,
         }
     }
@@ -188,7 +192,7 @@ impl Agent {
                     // Who cannot be asked has not allowed it.
                     Err(_) => {
                         self.with_engine(key, |engine, cx| {
-                            engine.decided(cx, card, Decision::Reject);
+                            engine.decided(cx, card, Decision::Unasked);
                         });
                     }
                 }

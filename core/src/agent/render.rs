@@ -139,10 +139,13 @@ pub(super) fn permission(
 
 /// What an answer to a card means: everything but an option that was offered denies.
 pub(super) fn decision(answer: Option<&RequestPermissionResponse>, always: bool) -> Decision {
-    match selected(answer) {
-        Some(ALLOW_ONCE) => Decision::Once,
-        Some(ALLOW_ALWAYS) if always => Decision::Always,
-        Some(_) | None => Decision::Reject,
+    match (answer, selected(answer)) {
+        (_, Some(ALLOW_ONCE)) => Decision::Once,
+        (_, Some(ALLOW_ALWAYS)) if always => Decision::Always,
+        (_, Some(REJECT_ONCE)) => Decision::Reject,
+        // No answer, or none that fits.
+        (None, _) | (_, Some(_)) => Decision::Unasked,
+        (Some(_), None) => Decision::Unanswered,
     }
 }
 
@@ -286,16 +289,16 @@ mod tests {
         for (id, always, expected) in [
             ("allow_once", false, Decision::Once),
             ("allow_always", true, Decision::Always),
-            ("allow_always", false, Decision::Reject),
+            ("allow_always", false, Decision::Unasked),
             ("reject_once", true, Decision::Reject),
-            ("made-up", true, Decision::Reject),
-            ("", true, Decision::Reject),
+            ("made-up", true, Decision::Unasked),
+            ("", true, Decision::Unasked),
         ] {
             assert_eq!(decision(Some(&reply(id)), always), expected, "{id}");
         }
-        assert_eq!(decision(None, true), Decision::Reject);
+        assert_eq!(decision(None, true), Decision::Unasked);
         let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
-        assert_eq!(decision(Some(&cancelled), true), Decision::Reject);
+        assert_eq!(decision(Some(&cancelled), true), Decision::Unanswered);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! what changes something runs alone. Results are released in the order of the calls, whatever the
 //! order in which they came, so that equal news give equal frames.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
@@ -22,6 +23,7 @@ use crate::tools::{Answer, Class, JobId, Step, ToolOutcome, ToolRun, ToolState, 
 
 const NOT_BEGUN: &str = "Cancelled by the person before it began.";
 const CUT_OFF: &str = "Cancelled by the person while it ran: it may have taken effect in part.";
+const NOT_DONE: &str = "Cancelled by the person before it was done.";
 
 /// The tool calls of one answer.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ enum Stage {
     Waiting,
     /// It may be asked for its next step.
     Going,
+    /// It has something to ask, and another one is being asked: a person answers one at a time.
+    Queued(Box<Step>),
     /// The person decides.
     Permit {
         card: CardId,
@@ -126,9 +130,17 @@ impl Batch {
         jobs: &mut BTreeMap<CallId, JobId>,
     ) -> bool {
         let mut moved = false;
+        let mut asking = self.slots.iter().any(Slot::asks);
         for at in 0..self.slots.len() {
             if self.slots[at].stage == Stage::Waiting && self.may_begin(at, cx) {
                 self.slots[at].stage = Stage::Going;
+            }
+            let slot = &mut self.slots[at];
+            if let Stage::Queued(step) = &mut slot.stage {
+                let step = core::mem::replace(&mut **step, Step::Wait);
+                slot.stage = Stage::Going;
+                slot.take(cx, step, authority, cards, jobs, &mut asking);
+                moved |= !matches!(slot.stage, Stage::Queued(_));
             }
             while self.slots[at].stage == Stage::Going {
                 let slot = &mut self.slots[at];
@@ -136,7 +148,7 @@ impl Batch {
                 if step == Step::Wait {
                     break;
                 }
-                slot.take(cx, step, authority, cards, jobs);
+                slot.take(cx, step, authority, cards, jobs, &mut asking);
                 moved = true;
             }
         }
@@ -225,6 +237,11 @@ impl Batch {
             })
     }
 
+    /// Whether the deadline of a tool has come.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| deadline.at <= now)
+    }
+
     pub(super) fn room(&self, id: CallId) -> Option<usize> {
         let slot = self.slots.iter().find(|slot| slot.call == Some(id))?;
         Some(slot.run.room())
@@ -258,6 +275,12 @@ impl Batch {
                     slot.permitted(cx);
                 }
                 Decision::Reject => slot.run.denied("the person refused it"),
+                Decision::Unanswered => slot
+                    .run
+                    .denied("the person was asked and did not decide; it was not refused for good"),
+                Decision::Unasked => slot
+                    .run
+                    .denied("it needs the person's permission, and they could not be asked"),
             }
             return;
         }
@@ -297,16 +320,18 @@ impl Batch {
                 Stage::Permit { card, .. } | Stage::Ask { card } => {
                     cx.out.push_back(Output::Withdraw { card });
                 }
-                Stage::Waiting | Stage::Going | Stage::Over => {}
+                Stage::Waiting | Stage::Going | Stage::Queued(_) | Stage::Over => {}
             }
             if let Some(id) = slot.call {
                 cx.out.push_back(Output::Abort { id });
                 open.push(id);
             }
             if slot.stage != Stage::Over {
-                let ran = slot.call.is_some() && slot.shown_running;
                 slot.stage = Stage::Over;
-                slot.outcome = Some(failed(if ran { CUT_OFF } else { NOT_BEGUN }.into()));
+                // What it did before it heard of the cancel was done: the model must not think
+                // otherwise.
+                let outcome = slot.run.take_result();
+                slot.outcome = Some(outcome.unwrap_or_else(|| failed(slot.cut_off().into())));
             }
         }
         self.release(cx.out);
@@ -315,6 +340,24 @@ impl Batch {
 }
 
 impl Slot {
+    /// Whether the person is being asked about it.
+    fn asks(&self) -> bool {
+        matches!(self.stage, Stage::Permit { .. } | Stage::Ask { .. })
+    }
+
+    /// How far it came that is cancelled now.
+    fn cut_off(&self) -> &'static str {
+        if !self.shown_running {
+            NOT_BEGUN
+        } else if self.run.class() == Class::Reader {
+            NOT_DONE
+        } else if self.call.is_some() {
+            CUT_OFF
+        } else {
+            NOT_BEGUN
+        }
+    }
+
     fn take(
         &mut self,
         cx: &mut Context<'_>,
@@ -322,6 +365,7 @@ impl Slot {
         authority: &Authority,
         cards: &mut Counter,
         jobs: &mut BTreeMap<CallId, JobId>,
+        asking: &mut bool,
     ) {
         match step {
             Step::Call(call) => {
@@ -338,7 +382,11 @@ impl Slot {
             Step::Permit(proposal) => match authority.decide(&proposal.action) {
                 Verdict::Allow { .. } => self.permitted(cx),
                 Verdict::Deny { why } => self.run.denied(&why),
+                Verdict::Ask { .. } if *asking => {
+                    self.stage = Stage::Queued(Box::new(Step::Permit(proposal)));
+                }
                 Verdict::Ask { always } => {
+                    *asking = true;
                     let card = CardId(cards.next());
                     let label = always.as_ref().map(Grant::label);
                     self.stage = Stage::Permit {
@@ -355,7 +403,11 @@ impl Slot {
                     });
                 }
             },
+            Step::Ask(questions) if *asking => {
+                self.stage = Stage::Queued(Box::new(Step::Ask(questions)));
+            }
             Step::Ask(questions) => {
+                *asking = true;
                 let card = CardId(cards.next());
                 self.show_running(cx);
                 self.stage = Stage::Ask { card };

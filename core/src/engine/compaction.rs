@@ -5,10 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::history::History;
 use super::turn::{Phase, Turn};
 use super::{Context, Engine, Output, Update};
-use crate::model::{Answer, ChatMessage, Text};
+use crate::limits::Limits;
+use crate::model::{Answer, ChatMessage, FaultKind, ModelFault, Text};
 
 /// Messages at the end that stay as they are.
 const KEEP: usize = 8;
@@ -24,22 +24,25 @@ const ASK: &str = "Summarize the conversation so far for yourself, since its old
     replaced by your summary: what the person wants, what was decided, what was done in which \
     files, what is open, and every fact you will need. Only the summary, no tool calls.";
 
-/// Whether the next request would come too near to the end of the window.
-pub(super) fn is_due(
-    used: Option<u64>,
-    window: Option<u64>,
-    history: &History,
-    system: &str,
-) -> bool {
-    let Some(window) = window else { return false };
-    let bytes = (history.bytes() + system.len()) as u64;
-    let tokens = used.unwrap_or(0).max(bytes / BYTES_PER_TOKEN);
-    tokens > window / 100 * FULL && history.cut_for(KEEP) > 0
-}
-
 impl Engine {
+    /// Whether the next request would come too near to the end of the window, or the history has
+    /// become too large to keep (then `true`: it has to go).
+    pub(super) fn compaction_is_due(&self, limits: &Limits) -> Option<bool> {
+        // With one message that could go nothing would be won: it may be a summary itself.
+        if self.history.cut_for(KEEP) < 2 {
+            return None;
+        }
+        let forced = self.history.size() > limits.max_history;
+        let full = self.context_window.is_some_and(|window| {
+            let bytes = (self.history.bytes() + self.system.len()) as u64;
+            let tokens = self.used.unwrap_or(0).max(bytes / BYTES_PER_TOKEN);
+            tokens > window / 100 * FULL
+        });
+        (forced || full).then_some(forced)
+    }
+
     /// Begins to compact; false if there is nothing that could go.
-    pub(super) fn compact(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn compact(&mut self, cx: &mut Context<'_>, forced: bool) -> bool {
         let cut = self.history.cut_for(KEEP);
         if cut == 0 || self.turn.is_none() {
             return false;
@@ -50,32 +53,46 @@ impl Engine {
         messages.push(ChatMessage::user(ASK));
         let run = self.model_run(cx, messages);
         if let Some(turn) = &mut self.turn {
+            turn.tried = true;
             turn.phase = Phase::Compacting {
                 run,
                 call: None,
                 cut,
+                forced,
             };
         }
         true
     }
 
-    /// The summary is there, or there is none: then the older part goes without one, since the
-    /// turn could not go on at all otherwise.
-    pub(super) fn compacted(&mut self, cx: &mut Context<'_>, answer: Option<Answer>) {
+    /// The summary is there, or there is none: then the history stays as it is, unless the turn
+    /// could not go on with it at all.
+    pub(super) fn compacted(&mut self, cx: &mut Context<'_>, answer: Result<Answer, ModelFault>) {
         let Some(Turn {
-            phase: Phase::Compacting { cut, .. },
+            phase: Phase::Compacting { cut, forced, .. },
             ..
         }) = &self.turn
         else {
             return;
         };
-        let keep = self.history.messages().len() - cut;
+        let (cut, mut forced) = (*cut, *forced);
         let summary = match answer {
-            Some(answer) if !answer.text.is_empty() => {
-                format!("Summary of the conversation so far:\n{}", answer.text)
+            Ok(answer) if !answer.text.trim().is_empty() => Some(format!(
+                "Summary of the conversation so far:\n{}",
+                answer.text
+            )),
+            Ok(_) => None,
+            Err(fault) => {
+                forced |= fault.kind == FaultKind::ContextOverflow;
+                Self::log(cx, format!("no summary: {fault}"));
+                None
             }
-            Some(_) | None => String::from("The older part of the conversation was left out."),
         };
+        if summary.is_none() && !forced {
+            return self.ask_model(cx);
+        }
+        let summary = summary
+            .unwrap_or_else(|| String::from("The older part of the conversation was left out."));
+        let keep = self.history.messages().len() - cut;
         let gone = self.history.compact(keep, summary);
         self.used = None;
         if let Some(turn) = &mut self.turn {

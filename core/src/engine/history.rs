@@ -133,8 +133,18 @@ impl History {
         cut
     }
 
-    /// About how many bytes the provider would be sent.
+    /// About how many bytes the provider would count.
     pub fn bytes(&self) -> usize {
+        // Providers count an image as some thousand tokens whatever its bytes.
+        self.sum(|_| 4096)
+    }
+
+    /// About how many bytes it takes in memory.
+    pub fn size(&self) -> usize {
+        self.sum(str::len)
+    }
+
+    fn sum(&self, image: impl Fn(&str) -> usize) -> usize {
         self.messages
             .iter()
             .map(|message| match message {
@@ -143,8 +153,7 @@ impl History {
                     .iter()
                     .map(|part| match part {
                         Part::Text(text) => text.len(),
-                        // Providers count an image as some thousand tokens whatever its bytes.
-                        Part::Image { .. } => 4096,
+                        Part::Image { data, .. } => image(data),
                     })
                     .sum(),
                 ChatMessage::Assistant {

@@ -33,6 +33,9 @@ mod instructions;
 mod output;
 mod turn;
 
+#[cfg(test)]
+mod tests;
+
 pub use authority::Authority;
 pub use history::{History, Mark};
 pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
@@ -108,6 +111,8 @@ pub struct Engine {
     light: bool,
     max_steps: u32,
     context_window: Option<u64>,
+    /// What was chosen during a turn and comes with the next one.
+    next: Next,
     jitter: u64,
     history: History,
     state: ToolState,
@@ -117,6 +122,13 @@ pub struct Engine {
     cards: Counter,
     /// Tokens that the last request held, as the provider counted them.
     used: Option<u64>,
+}
+
+/// What comes with the next turn.
+#[derive(Debug, Default)]
+struct Next {
+    brain: Option<(Brain, Option<u64>)>,
+    light: Option<bool>,
 }
 
 impl Engine {
@@ -130,6 +142,7 @@ impl Engine {
             light: setup.light,
             max_steps: setup.max_steps,
             context_window: setup.context_window,
+            next: Next::default(),
             jitter: setup.jitter,
             history: History::default(),
             state: ToolState::new(limits),
@@ -163,13 +176,29 @@ impl Engine {
 
     /// Another model from the next turn on. History, grants and everything else stay.
     pub fn set_brain(&mut self, brain: Brain, context_window: Option<u64>) {
-        self.brain = brain;
-        self.context_window = context_window;
+        self.next.brain = Some((brain, context_window));
+        self.take_next();
     }
 
     /// Another set of tools from the next turn on.
     pub fn set_light(&mut self, light: bool) {
-        self.light = light;
+        self.next.light = Some(light);
+        self.take_next();
+    }
+
+    /// A turn goes on with the model and the tools it began with: what the provider has seen stays
+    /// the same prefix.
+    fn take_next(&mut self) {
+        if self.turn.is_some() {
+            return;
+        }
+        if let Some((brain, context_window)) = self.next.brain.take() {
+            self.brain = brain;
+            self.context_window = context_window;
+        }
+        if let Some(light) = self.next.light.take() {
+            self.light = light;
+        }
     }
 
     /// Another posture, at once: a card that is open and need not be asked any more is settled as
@@ -191,6 +220,7 @@ impl Engine {
             self.turn.is_none(),
             "the protocol admits one turn a session"
         );
+        self.take_next();
         if let Brain::Script(cursor) = &mut self.brain {
             cursor.begin_turn(parts.iter().filter_map(|part| match part {
                 Part::Text(text) => Some(text.as_str()),
@@ -259,6 +289,26 @@ impl Engine {
             return Some(self.state.job_room(*job).min(limits.call_window));
         }
         self.turn.as_ref()?.room(id, limits)
+    }
+
+    /// Whether a tool's deadline has come: then a step is due even while the client is slow, since
+    /// a command that is to be ended must not run on behind it. What that adds is little.
+    pub fn is_due(&self, now: Instant) -> bool {
+        matches!(
+            &self.turn,
+            Some(Turn { phase: Phase::Tools(batch), .. }) if batch.is_due(now)
+        )
+    }
+
+    /// Whether the turn was cancelled and its calls settle. What they still say is thrown away.
+    pub fn is_settling(&self) -> bool {
+        matches!(
+            &self.turn,
+            Some(Turn {
+                phase: Phase::Settling { .. },
+                ..
+            })
+        )
     }
 
     /// The parent could pass nothing on until now, since its own client was slow.

@@ -125,8 +125,12 @@ pub enum Decision {
     Once,
     /// This call and what the card's `always` names may run, in this session.
     Always,
-    /// It may not. Every other answer (cancelled, an error, an unknown option) means this too.
+    /// It may not.
     Reject,
+    /// The question was put and taken away again: it may not.
+    Unanswered,
+    /// The client could not ask, or answered something else than was asked: it may not.
+    Unasked,
 }
 
 /// How a turn ended.

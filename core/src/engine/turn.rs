@@ -5,7 +5,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
-use super::compaction;
 use super::history::{History, Mark};
 use super::{Brain, Context, Ending, Engine, Output, Update};
 use crate::call::News;
@@ -33,7 +32,9 @@ pub(super) struct Turn {
     /// An answer was cut by its length, and the continuation was asked for.
     continued: bool,
     /// The history was compacted because the provider said it was too long.
-    compacted: bool,
+    pub(super) compacted: bool,
+    /// To compact was tried since the last answer: not again before the next one.
+    pub(super) tried: bool,
 }
 
 /// Where a turn stands.
@@ -48,6 +49,8 @@ pub(super) enum Phase {
         run: ModelRun,
         call: Option<CallId>,
         cut: usize,
+        /// The turn cannot go on with the history as it is.
+        forced: bool,
     },
     /// The turn was cancelled; its calls settle.
     Settling { open: Vec<CallId>, until: Instant },
@@ -66,6 +69,7 @@ impl Turn {
             message: None,
             continued: false,
             compacted: false,
+            tried: false,
         }
     }
 
@@ -186,8 +190,10 @@ fn stop_run(cx: &mut Context<'_>, run: &mut ModelRun, call: Option<CallId>, brai
 impl Engine {
     /// Asks the model for the next answer of the turn, or compacts the history first.
     pub(super) fn ask_model(&mut self, cx: &mut Context<'_>) {
-        if compaction::is_due(self.used, self.context_window, &self.history, &self.system)
-            && self.compact(cx)
+        let Some(turn) = &self.turn else { return };
+        if !turn.tried
+            && let Some(forced) = self.compaction_is_due(cx.limits)
+            && self.compact(cx, forced)
         {
             return;
         }
@@ -198,7 +204,11 @@ impl Engine {
         if let Brain::Endpoint(endpoint) = &self.brain
             && let Some(name) = &endpoint.missing_key
         {
-            let message = format!("no key: {name} is not in the agent's .env file");
+            let message = format!(
+                "No key for {}: {name} is not in the .env file of the agent's home. Run \
+                 `reasonix setup`.",
+                endpoint.provider
+            );
             return self.finish(
                 cx,
                 Ending::Failed {
@@ -278,11 +288,8 @@ impl Engine {
                     ),
                 );
             }
-            ModelEvent::Finished(answer) if summary => self.compacted(cx, Some(answer)),
-            ModelEvent::Failed(fault) if summary => {
-                Self::log(cx, format!("no summary: {fault}"));
-                self.compacted(cx, None);
-            }
+            ModelEvent::Finished(answer) if summary => self.compacted(cx, Ok(answer)),
+            ModelEvent::Failed(fault) if summary => self.compacted(cx, Err(fault)),
             ModelEvent::Finished(answer) => self.model_finished(cx, answer),
             ModelEvent::Failed(fault) => self.model_failed(cx, fault),
         }
@@ -292,10 +299,15 @@ impl Engine {
         if let Some(usage) = answer.usage {
             self.used = Some(usage.prompt.saturating_add(usage.completion));
         }
+        if let Some(turn) = &mut self.turn {
+            turn.tried = false;
+        }
         if answer.finish == FinishReason::ContentFilter {
             return self.finish(cx, Ending::Refusal);
         }
-        let reasoning = (!answer.reasoning.is_empty()).then_some(answer.reasoning);
+        // Only some providers get it back; kept for the others it would count and cost memory.
+        let echo = matches!(&self.brain, Brain::Endpoint(endpoint) if endpoint.echo_reasoning);
+        let reasoning = (echo && !answer.reasoning.is_empty()).then_some(answer.reasoning);
         if answer.calls.is_empty() {
             self.history.assistant(answer.text, reasoning, Vec::new());
             return self.said_all(cx, answer.finish);
@@ -337,7 +349,7 @@ impl Engine {
         let Some(turn) = &mut self.turn else { return };
         if fault.kind == FaultKind::ContextOverflow && !turn.compacted {
             turn.compacted = true;
-            if self.compact(cx) {
+            if self.compact(cx, true) {
                 return;
             }
         }

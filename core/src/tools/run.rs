@@ -29,6 +29,7 @@ pub struct ToolRun {
     work: Box<dyn Work>,
     flow: Flow,
     window: usize,
+    max_result: usize,
     begun: bool,
     waiting: Option<Reply>,
 }
@@ -68,6 +69,7 @@ impl ToolRun {
             work,
             flow: Flow::default(),
             window: ws.limits.call_window,
+            max_result: ws.limits.max_tool_result,
             begun: false,
             waiting: None,
         }
@@ -118,7 +120,7 @@ impl ToolRun {
             }
             Some(Step::Done(mut outcome)) => {
                 self.flow.over = true;
-                outcome.text = text::cut_middle(outcome.text, ws.limits.max_tool_result);
+                outcome.text = text::cut_middle(outcome.text, self.max_result);
                 Step::Done(outcome)
             }
             Some(step) => step,
@@ -184,6 +186,24 @@ impl ToolRun {
     /// when that call has settled, at once if there is none.
     pub fn cancel(&mut self) {
         self.waiting = Some(Reply::Cancelled);
+    }
+
+    /// The result of a run that has ended but was not asked for it yet. For a parent that will ask
+    /// no more.
+    pub fn take_result(&mut self) -> Option<ToolOutcome> {
+        if self.flow.over || self.flow.is_open() {
+            return None;
+        }
+        let undone = |step: &Step| matches!(step, Step::Call(_) | Step::Detach(_));
+        if self.flow.steps.iter().any(undone) {
+            return None;
+        }
+        let Some(Step::Done(mut outcome)) = self.flow.steps.pop_back() else {
+            return None;
+        };
+        self.flow.over = true;
+        outcome.text = text::cut_middle(outcome.text, self.max_result);
+        Some(outcome)
     }
 
     /// Takes the passing of time: what is due comes with the next step.
