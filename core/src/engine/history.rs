@@ -9,6 +9,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::slice::SliceIndex;
 
 use crate::model::{ChatMessage, Part, ToolUse};
 
@@ -122,9 +123,17 @@ impl History {
         cut
     }
 
-    /// How many messages a compaction that keeps about `keep` would take.
+    /// How many messages a compaction that keeps about `keep` would take: more where those would
+    /// hold over half of the bytes, since nothing would be won.
     pub fn cut_for(&self, keep: usize) -> usize {
+        let last = self.messages.len().saturating_sub(1);
         let mut cut = self.messages.len().saturating_sub(keep);
+        let mut kept = self.weight(cut..);
+        let most = self.bytes() / 2;
+        while cut > 0 && cut < last && kept > most {
+            kept -= self.weight(cut..=cut);
+            cut += 1;
+        }
         // Only a tool message can be separated from what it answers. Looking backwards keeps more
         // rather than less.
         while cut > 0 && matches!(self.messages.get(cut), Some(ChatMessage::Tool { .. })) {
@@ -135,43 +144,47 @@ impl History {
 
     /// About how many bytes the provider would count.
     pub fn bytes(&self) -> usize {
-        // Providers count an image as some thousand tokens whatever its bytes.
-        self.sum(|_| 4096)
+        self.weight(..)
     }
 
     /// About how many bytes it takes in memory.
     pub fn size(&self) -> usize {
-        self.sum(str::len)
+        sum(&self.messages, str::len)
     }
 
-    fn sum(&self, image: impl Fn(&str) -> usize) -> usize {
-        self.messages
-            .iter()
-            .map(|message| match message {
-                ChatMessage::System(text) => text.len(),
-                ChatMessage::User(parts) => parts
-                    .iter()
-                    .map(|part| match part {
-                        Part::Text(text) => text.len(),
-                        Part::Image { data, .. } => image(data),
-                    })
-                    .sum(),
-                ChatMessage::Assistant {
-                    text,
-                    reasoning,
-                    calls,
-                } => {
-                    text.len()
-                        + reasoning.as_ref().map_or(0, String::len)
-                        + calls
-                            .iter()
-                            .map(|call| call.name.len() + call.arguments.len())
-                            .sum::<usize>()
-                }
-                ChatMessage::Tool { text, .. } => text.len(),
-            })
-            .sum()
+    fn weight(&self, range: impl SliceIndex<[ChatMessage], Output = [ChatMessage]>) -> usize {
+        // Providers count an image as some thousand tokens whatever its bytes.
+        sum(&self.messages[range], |_| 4096)
     }
+}
+
+fn sum(messages: &[ChatMessage], image: impl Fn(&str) -> usize) -> usize {
+    messages
+        .iter()
+        .map(|message| match message {
+            ChatMessage::System(text) => text.len(),
+            ChatMessage::User(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => text.len(),
+                    Part::Image { data, .. } => image(data),
+                })
+                .sum(),
+            ChatMessage::Assistant {
+                text,
+                reasoning,
+                calls,
+            } => {
+                text.len()
+                    + reasoning.as_ref().map_or(0, String::len)
+                    + calls
+                        .iter()
+                        .map(|call| call.name.len() + call.arguments.len())
+                        .sum::<usize>()
+            }
+            ChatMessage::Tool { text, .. } => text.len(),
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -255,5 +268,28 @@ mod tests {
             ChatMessage::Assistant { .. }
         ));
         assert_eq!(history.messages().len(), 8);
+    }
+    #[test]
+    fn what_is_kept_holds_no_more_than_half_of_the_bytes_where_it_can() {
+        for (before, heavy, results) in [(0, 8, 1), (5, 3, 1), (20, 4, 1), (6, 3, 20)] {
+            let mut history = History::default();
+            history.user(text("go"));
+            for n in 0..before + heavy {
+                let calls: Vec<_> = (0..results).map(|_| call(&history.mint(""))).collect();
+                history.assistant("".into(), None, calls.clone());
+                for call in calls {
+                    let bytes = if n < before { 10 } else { 50_000 };
+                    history.tool(&call.id, "x".repeat(bytes));
+                }
+            }
+            let whole = history.bytes();
+            assert!(history.compact(8, "summary".into()) > 1);
+            assert!(
+                history.bytes() <= whole / 2 + 100,
+                "{before} {heavy} {results}"
+            );
+            let last = history.messages().last();
+            assert!(matches!(last, Some(ChatMessage::Tool { .. })), "it stays");
+        }
     }
 }
