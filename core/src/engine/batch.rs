@@ -78,7 +78,7 @@ impl Batch {
             .zip(calls)
             .enumerate()
             .map(|(n, (tool, call))| {
-                let run = ToolRun::start(&tool.name, &tool.arguments, workspace);
+                let run = ToolRun::start(&call.name, &tool.arguments, workspace);
                 cx.out.push_back(Output::Update(Update::Call {
                     id: tool.id.clone(),
                     card: run.card().clone(),

@@ -108,6 +108,24 @@ impl History {
         id
     }
 
+    /// The name of a called tool as providers take it back: a model may make one up that they
+    /// refuse, and with it every later request.
+    pub fn tool_name(called: &str) -> String {
+        let legal = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        };
+        let name: String = called.chars().take(64).map(legal).collect();
+        if name.is_empty() {
+            "unknown".into()
+        } else {
+            name
+        }
+    }
+
     /// Replaces everything before the last `keep` messages by a summary. The cut never separates a
     /// call from its results. Returns how many messages went.
     pub fn compact(&mut self, keep: usize, summary: String) -> usize {
@@ -241,6 +259,21 @@ mod tests {
         assert_eq!(history.mint(""), "call-1");
         assert_eq!(history.mint(""), "call-2");
         assert_eq!(history.mint("a\"b"), "call-3");
+    }
+
+    #[test]
+    fn a_name_that_was_made_up_does_not_spoil_later_requests() {
+        let long = "x".repeat(65);
+        for (called, kept) in [
+            ("read_file", "read_file"),
+            ("server__tool-2", "server__tool-2"),
+            ("", "unknown"),
+            ("functions.read \n", "functions_read__"),
+            ("漢", "_"),
+            (long.as_str(), &long[..64]),
+        ] {
+            assert_eq!(History::tool_name(called), kept);
+        }
     }
 
     #[test]

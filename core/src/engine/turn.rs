@@ -317,7 +317,7 @@ impl Engine {
             .iter()
             .map(|call| ToolUse {
                 id: self.history.mint(&call.id),
-                name: call.name.clone(),
+                name: History::tool_name(&call.name),
                 arguments: call.history_arguments().into(),
             })
             .collect();
