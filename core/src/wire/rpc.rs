@@ -55,7 +55,10 @@ pub struct ReadFault {
     /// like a response, so that two peers cannot exchange errors for ever, and for what looks like
     /// a notification.
     pub reply: Option<(RequestId, RpcError)>,
-    /// The id of a request of ours whose answer this was: that request has failed.
+    /// The id of a request of ours whose answer this was: that request has failed. Beside a
+    /// `reply` for a frame that holds nothing but its id: if a request of ours is open under it,
+    /// this was its answer (a result that is undefined leaves such a frame in JavaScript), and
+    /// there is nothing to reply.
     pub spoils: Option<RequestId>,
 }
 
@@ -96,7 +99,13 @@ pub fn read(frame: &[u8], max_depth: usize) -> Result<Message<'_>, Box<ReadFault
             method: Some(_), ..
         } => Err(id.invalid(fault.unwrap_or("A method beside a result or error"))),
         Envelope { method: None, .. } => {
-            Err(id.invalid(fault.unwrap_or("Neither a method nor a result nor an error")))
+            let spoils = match &id {
+                Id::Read(id) if !id.is_null() => Some(id.clone()),
+                Id::Read(_) | Id::Absent | Id::Unreadable => None,
+            };
+            let why = fault.unwrap_or("Neither a method nor a result nor an error");
+            let fault = id.invalid(why);
+            Err(Box::new(ReadFault { spoils, ..*fault }))
         }
     }
 }

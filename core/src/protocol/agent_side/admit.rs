@@ -27,12 +27,12 @@ impl Core {
             Ok(Message::Notification { method, params }) => self.take_notification(method, params),
             Ok(Message::Response { id, result }) => self.take_answer(&id, result),
             Err(fault) => {
-                if let Some((id, error)) = &fault.reply {
-                    self.refuse(id, error);
-                }
                 self.misbehaved(fault.fault);
-                if let Some(id) = &fault.spoils {
-                    self.spoil_answer(id);
+                let spoiled = fault.spoils.is_some_and(|id| self.spoil_answer(&id));
+                if let Some((id, error)) = &fault.reply
+                    && !spoiled
+                {
+                    self.refuse(id, error);
                 }
             }
         }

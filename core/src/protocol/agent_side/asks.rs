@@ -116,15 +116,18 @@ impl Core {
         });
     }
 
-    /// An answer that could not even be read as one.
-    pub(super) fn spoil_answer(&mut self, id: &RequestId) {
-        if let Some((id, ask)) = self.asks.settle(id) {
-            let answer = self.bad_answer(ask.kind, "not a JSON-RPC 2.0 response".into());
-            self.event(AgentEvent::Settled {
-                ask: AskId::new(id),
-                answer,
-            });
-        }
+    /// An answer that could not even be read as one. Returns whether anything was asked under this
+    /// id.
+    pub(super) fn spoil_answer(&mut self, id: &RequestId) -> bool {
+        let Some((id, ask)) = self.asks.settle(id) else {
+            return false;
+        };
+        let answer = self.bad_answer(ask.kind, "not a JSON-RPC 2.0 response".into());
+        self.event(AgentEvent::Settled {
+            ask: AskId::new(id),
+            answer,
+        });
+        true
     }
 
     /// Settles what was asked for a session that is over.

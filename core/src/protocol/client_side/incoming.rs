@@ -32,11 +32,16 @@ impl Core {
             Ok(Message::Notification { method, params }) => self.take_notification(&method, params),
             Ok(Message::Response { id, result }) => self.take_answer(&id, result),
             Err(fault) => {
-                if let Some((id, error)) = &fault.reply {
+                self.misbehaved(fault.fault);
+                let asked =
+                    |id: &RequestId| id.as_u64().is_some_and(|n| self.asks.get(n).is_some());
+                let spoils = fault.spoils.filter(|id| fault.reply.is_none() || asked(id));
+                if let Some((id, error)) = &fault.reply
+                    && spoils.is_none()
+                {
                     self.output.frame(|out| write_error(out, id, error));
                 }
-                self.misbehaved(fault.fault);
-                if let Some(id) = &fault.spoils {
+                if let Some(id) = &spoils {
                     self.take_answer(
                         id,
                         Err(RpcError::internal("The agent's answer is malformed")),

@@ -236,6 +236,10 @@ fn only_an_option_that_was_offered_allows_and_every_other_answer_settles_once() 
         (r#""error":{"code":12345,"message":"x"}"#, false),
         (r#""error":"x""#, false),
         (
+            r#""outcome":{"outcome":"selected","optionId":"yes"}"#,
+            false,
+        ),
+        (
             r#""result":{"outcome":{"outcome":"selected","optionId":"yes"}},"error":{"code":-1,"message":"x"}"#,
             false,
         ),

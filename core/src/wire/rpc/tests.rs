@@ -116,7 +116,8 @@ fn what_is_no_message_is_refused_under_its_id_if_it_has_one() {
         [] => fault reply -32600 null
         [{V,"id":1,"method":"m"}] => fault reply -32600 null
         {} => fault reply -32600 null
-        {V,"id":1} => fault reply -32600 1
+        {V,"id":1} => fault reply -32600 1 spoils 1
+        {V,"id":null} => fault reply -32600 null
         {V,"id":1,"method":5} => fault reply -32600 1
         {V,"id":1,"method":null} => fault reply -32600 1
         {V,"method":5} => fault reply -32600 null
@@ -301,7 +302,11 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         if let Err(fault) = read(&bytes, 128) {
-            prop_assert!(fault.reply.is_none() || fault.spoils.is_none());
+            let same = match (&fault.reply, &fault.spoils) {
+                (Some((id, _)), Some(spoiled)) => id == spoiled,
+                _ => true,
+            };
+            prop_assert!(same);
         }
     }
 }
