@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The side that hears.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ impl AsFd for Bell {
     }
 }
 
-/// SIGTERM and SIGINT, taken as the wish to end while this lives. A second one ends the process
-/// the hard way.
+/// SIGTERM, SIGINT and SIGHUP (a terminal or a remote login that closes), taken as the wish to end
+/// while this lives. A second one ends the process the hard way.
 #[derive(Debug)]
 pub(crate) struct Signals {
     came: Arc<AtomicBool>,
@@ -68,7 +68,7 @@ impl Signals {
             came: Arc::default(),
             registered: Vec::new(),
         };
-        for signal in [SIGTERM, SIGINT] {
+        for signal in [SIGTERM, SIGINT, SIGHUP] {
             let came = || Arc::clone(&signals.came);
             let registered = [
                 flag::register_conditional_default(signal, came())?,
@@ -121,12 +121,14 @@ mod tests {
 
     #[test]
     fn a_signal_rings() {
-        let bell = Bell::new().expect("pipes can be made");
-        let signals = Signals::ring(&bell).expect("handlers can be set");
-        assert!(!signals.came());
-        signal_hook::low_level::raise(SIGTERM).expect("it can be sent");
-        // Whichever thread it was handled on.
-        assert!(rung(&bell, Duration::from_secs(10)));
-        assert!(signals.came());
+        for signal in [SIGTERM, SIGHUP, SIGINT] {
+            let bell = Bell::new().expect("pipes can be made");
+            let signals = Signals::ring(&bell).expect("handlers can be set");
+            assert!(!signals.came());
+            signal_hook::low_level::raise(signal).expect("it can be sent");
+            // Whichever thread it was handled on.
+            assert!(rung(&bell, Duration::from_secs(10)));
+            assert!(signals.came());
+        }
     }
 }

@@ -49,8 +49,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// This process's standard input and output. SIGTERM and SIGINT count as the end of the input,
-    /// and a second one ends the process.
+    /// This process's standard input and output. SIGTERM, SIGINT and SIGHUP count as the end
+    /// of the input, and a second one ends the process.
     pub fn process() -> Self {
         Self {
             over: None,
