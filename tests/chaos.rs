@@ -12,6 +12,7 @@ use reasonix_core::call::{
 };
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
+use reasonix_core::model::Script;
 use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
 
@@ -24,11 +25,52 @@ pub enum Cut {
     Pieces(usize),
 }
 
+/// What the scripted model does, by the prompts below.
+const SCRIPT: &str = r#"{"when":{"prompt_contains":"hello"}}
+{"thought":"hm"}
+{"text":"hello there"}
+{"when":{"prompt_contains":"write"}}
+{"tool":"write_file","args":{"path":"n.txt","content":"new"}}
+{"finish":"tool_calls"}
+{"text":"written"}
+{"when":{"prompt_contains":"edit"}}
+{"tool":"read_file","args":{"path":"a.txt"}}
+{"finish":"tool_calls"}
+{"tool":"edit_file","args":{"path":"a.txt","old_string":"a","new_string":"b"}}
+{"finish":"tool_calls"}
+{"text":"edited"}
+{"when":{"prompt_contains":"bash"}}
+{"tool":"bash","args":{"command":"make","timeout_seconds":1}}
+{"tool":"bash","args":{"command":"serve","run_in_background":true}}
+{"tool":"bash_output","args":{"id":"1"}}
+{"finish":"tool_calls"}
+{"text":"ran"}
+{"when":{"prompt_contains":"read"}}
+{"tool":"read_file","args":{"path":"a.txt"}}
+{"tool":"grep","args":{"pattern":"a"}}
+{"tool":"ls","args":{"path":"."}}
+{"tool":"ask","args":{"questions":[{"question":"which","options":[{"label":"a"},{"label":"b"}]}]}}
+{"finish":"tool_calls"}
+{"text":"read"}
+{"when":{"prompt_contains":"hang"}}
+{"text":"part"}
+{"hang":true}
+{"when":{"prompt_contains":"many"}}
+{"repeat":{"chunks":300,"size":300}}
+{"sleep_ms":50}
+{"error":{"status":429,"retry_after":1}}
+"#;
+
 /// Effects one input may have. More is a machine that does not come to rest.
 const MOST_EFFECTS: usize = 100_000;
 
 /// Runs an agent on these bytes; gives its effects as text.
-pub fn run(config: Config, data: &[u8], cut: Cut) -> Vec<String> {
+pub fn run(mut config: Config, data: &[u8], cut: Cut) -> Vec<String> {
+    let mut data = data;
+    // Every other run has a script for a model, the rest talk to a provider.
+    if byte(&mut data).unwrap_or(0) % 2 == 0 {
+        config.script = Some(Script::parse(SCRIPT).expect("the script above parses"));
+    }
     let mut chaos = Chaos {
         agent: Agent::new(config),
         now: Instant::ZERO,
@@ -48,7 +90,6 @@ pub fn run(config: Config, data: &[u8], cut: Cut) -> Vec<String> {
         unix_ms: 1_700_000_000_000,
     };
     chaos.input(Input::Wall(wall));
-    let mut data = data;
     while let Some(choice) = byte(&mut data) {
         chaos.act(choice, &mut data);
     }
@@ -140,7 +181,13 @@ const ANSWERS: [&str; 7] = [
 
 impl Chaos {
     fn act(&mut self, choice: u8, data: &mut &[u8]) {
-        match choice % 20 {
+        match choice % 24 {
+            // Most runs begin so; then the rest has something to talk to.
+            20 | 21 => {
+                self.act(0, data);
+                self.act(2, data);
+            }
+            22 | 23 => self.news(data),
             0 => self.request("initialize", r#"{"protocolVersion":1,"clientCapabilities":{}}"#),
             1 => self.request(
                 "initialize",

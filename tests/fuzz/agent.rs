@@ -3,9 +3,11 @@
 
 #![no_main]
 
+use std::time::Duration;
+
 use libfuzzer_sys::fuzz_target;
 use reasonix_core::agent::Config;
-use reasonix_core::settings::Host;
+use reasonix_core::settings::{Host, Model, Provider};
 
 #[path = "../chaos.rs"]
 mod chaos;
@@ -18,7 +20,21 @@ fn config() -> Config {
         home: Some("/home/user/.reasonix".into()),
         tmp: "/tmp".into(),
     };
-    Config::new([7; 32], host)
+    let mut config = Config::new([7; 32], host);
+    config.settings.default_model = Some("local/tiny".into());
+    config.settings.providers = vec![Provider {
+        name: "local".into(),
+        base_url: "http://model.test/v1".into(),
+        api_key_env: None,
+        api_key: None,
+        max_retries: 1,
+        idle_timeout: Duration::from_secs(30),
+        models: vec![Model {
+            id: "tiny".into(),
+            ..Model::default()
+        }],
+    }];
+    config
 }
 
 fuzz_target!(|data: &[u8]| {

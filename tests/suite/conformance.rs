@@ -9,5 +9,6 @@ mod runtimes;
 mod schema;
 mod shell;
 mod snapshots;
+mod source;
 mod stream;
 mod turns;

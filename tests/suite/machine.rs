@@ -131,6 +131,17 @@ fn branches() -> Vec<(&'static str, Vec<Answer>)> {
 }
 
 #[test]
+fn two_prompts_in_one_write_are_both_answered() {
+    let mut sim = Sim::new(config(), world());
+    let session = sim.open(json!({}), "/w");
+    let [one, two] = [1, 2].map(|id| json::line(&json::prompt(id, &session, "hang")));
+    sim.send_bytes(&[one, two].concat());
+    assert_eq!(sim.answer(2)["error"]["data"]["code"], "session_busy");
+    sim.send(&json::cancel(&session));
+    assert_eq!(sim.answer(1)["result"]["stopReason"], "cancelled");
+}
+
+#[test]
 fn a_command_that_reaches_its_limit_fails_and_the_turn_goes_on() {
     let mut sim = Sim::new(config(), world());
     let session = sim.open(json!({}), "/w");
