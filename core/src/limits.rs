@@ -26,6 +26,8 @@ pub struct Limits {
     pub peer_window: usize,
     /// Bytes taken from one call ahead of processing.
     pub call_window: usize,
+    /// Bytes taken from all calls together ahead of processing.
+    pub calls_window: usize,
     /// Frames a turn may send before the next waiter has its turn.
     pub quantum: u32,
     /// Model text is held at most this long to be joined with more.
@@ -113,6 +115,8 @@ pub struct Limits {
     pub peer_stalled: Duration,
     /// Reads and searches of one answer that run at once.
     pub parallel_reads: usize,
+    /// Longest title of a session, characters.
+    pub max_session_title: usize,
     /// Tool calls in one answer of the model; the rest fail.
     pub max_tool_calls: usize,
     /// Text of a prompt with all its blocks, bytes.
@@ -132,6 +136,7 @@ impl Default for Limits {
             hard_output: 1 << 20,
             peer_window: 64 << 10,
             call_window: 64 << 10,
+            calls_window: 16 << 20,
             quantum: 16,
             coalesce: Duration::from_millis(16),
             model_idle: Duration::from_secs(300),
@@ -175,6 +180,7 @@ impl Default for Limits {
             close_grace: Duration::from_secs(5),
             peer_stalled: Duration::from_secs(600),
             parallel_reads: 8,
+            max_session_title: 80,
             max_tool_calls: 64,
             max_prompt: 32 << 20,
         }

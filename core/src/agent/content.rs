@@ -89,6 +89,28 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     Ok(Prompt { parts, files })
 }
 
+/// What a session is called after its first prompt: the text, white space collapsed, at most `max`
+/// characters. Empty if there is no text.
+pub(super) fn title(blocks: &[ContentBlock], max: usize) -> String {
+    let mut title = String::new();
+    let words = blocks.iter().filter_map(ContentBlock::as_text);
+    for word in words.flat_map(str::split_whitespace) {
+        if !title.is_empty() {
+            title.push(' ');
+        }
+        title.push_str(word);
+        // A character has at most four bytes: more cannot be needed.
+        if title.len() > 4 * max {
+            break;
+        }
+    }
+    if title.chars().nth(max).is_some() {
+        title = title.chars().take(max.saturating_sub(3)).collect();
+        title.push_str("...");
+    }
+    title
+}
+
 fn decode(data: &str) -> Option<Vec<u8>> {
     BASE64.decode(data).ok()
 }
@@ -190,6 +212,21 @@ mod tests {
             "look at\n\n@file:///w/x\n\n<file uri=\"file:///w/&quot;y\">\ninside\n</file>"
         );
         assert!(prompt.files.is_empty());
+    }
+
+    #[test]
+    fn the_first_words_are_the_title() {
+        let long = "漢".repeat(81);
+        for (texts, expected) in [
+            (vec!["  fix\n\tthe  bug "], "fix the bug".to_string()),
+            (vec!["a", "b"], "a b".into()),
+            (vec![" \n"], String::new()),
+            (vec![&long[3..]], "漢".repeat(80)),
+            (vec![&long], "漢".repeat(77) + "..."),
+        ] {
+            let blocks: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
+            assert_eq!(title(&blocks, 80), expected);
+        }
     }
 
     #[test]

@@ -14,10 +14,11 @@ use crate::permission::Posture;
 use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetMode, SetModel};
 use crate::protocol::schema::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest,
-    AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, Implementation,
-    InitializeRequest, InitializeResponse, Marker, PromptRequest, ProtocolVersion,
-    SessionConfigOption, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModelRequest, SetSessionModelResponse,
+    AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, ContentBlock,
+    Implementation, InitializeRequest, InitializeResponse, Marker, Patch, PromptRequest,
+    ProtocolVersion, SessionConfigOption, SessionInfoUpdate, SessionUpdate,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModelRequest,
+    SetSessionModelResponse,
 };
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
 use crate::wire::RpcError;
@@ -181,11 +182,12 @@ impl Agent {
             }
         };
         session.turn = Some(turn);
+        let root = session.root.clone();
         self.turns.insert(turn, key);
+        self.set_title(key, &request.prompt);
         if prompt.files.is_empty() {
             return self.with_engine(key, |engine, cx| engine.prompt(cx, prompt.parts));
         }
-        let root = session.root.clone();
         let mut preparing = Preparing {
             parts: prompt.parts,
             writing: Default::default(),
@@ -207,6 +209,29 @@ impl Agent {
         }
         if let Some(session) = self.sessions.get_mut(&key) {
             session.preparing = Some(preparing);
+        }
+    }
+
+    /// The first words that a person says name the session.
+    fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
+        let Some(session) = self
+            .sessions
+            .get_mut(&key)
+            .filter(|session| !session.titled)
+        else {
+            return;
+        };
+        let title = content::title(prompt, self.config.limits.max_session_title);
+        if title.is_empty() {
+            return;
+        }
+        session.titled = true;
+        let info = SessionInfoUpdate {
+            title: Patch::Value(title),
+            ..SessionInfoUpdate::default()
+        };
+        if let Some(mut session) = self.side.session(key) {
+            session.notify(&SessionUpdate::SessionInfoUpdate(info));
         }
     }
 
@@ -413,6 +438,7 @@ impl Agent {
     fn close_session(&mut self, key: SessionKey) {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
         if let Some(session) = self.sessions.remove(&key) {
+            self.unread -= session.unread;
             for ask in session.asks.keys() {
                 self.asks.remove(ask);
             }

@@ -84,9 +84,20 @@ impl Agent {
         }
         if more {
             self.enqueue(key);
+        } else {
+            self.drained(key);
         }
         self.set_timer(key);
         true
+    }
+
+    /// What its calls brought was taken in, unless it waits for the client.
+    fn drained(&mut self, key: SessionKey) {
+        if let Some(session) = self.sessions.get_mut(&key)
+            && session.outbox.is_empty()
+        {
+            self.unread -= core::mem::take(&mut session.unread);
+        }
     }
 
     fn set_timer(&mut self, key: SessionKey) {
@@ -111,7 +122,10 @@ impl Agent {
                 // Given up before it settled: let it come and be over.
                 None => self.config.limits.call_window,
                 Some(_) if !session.outbox.is_empty() && !session.engine.is_settling() => 0,
-                Some(room) => room,
+                Some(room) => {
+                    let all = self.config.limits.calls_window;
+                    room.min(all.saturating_sub(self.unread))
+                }
             },
             None => self.config.limits.call_window,
         }
@@ -177,7 +191,9 @@ impl Agent {
             } => {
                 let session = self.sessions.get_mut(&key)?;
                 let offered = always.is_some();
-                let request = render::permission(session.id.clone(), call, proposal, always);
+                let limits = &self.config.limits;
+                let request =
+                    render::permission(session.id.clone(), call, proposal, always, limits);
                 match self.side.ask::<RequestPermission>(&request) {
                     Ok(ask) => {
                         session.asks.insert(
@@ -256,7 +272,8 @@ impl Agent {
         }
     }
 
-    /// Asks the question after those that were answered, or answers for a client that cannot.
+    /// Asks the question after those that were answered; one that this client cannot be asked is
+    /// passed over.
     pub(super) fn ask_question(
         &mut self,
         key: SessionKey,
@@ -268,27 +285,25 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        let next = questions.get(answers.len());
-        let request = next.and_then(|next| render::question(session.id.clone(), &call, next));
-        let ask = request.and_then(|request| self.side.ask::<RequestPermission>(&request).ok());
-        match ask {
-            Some(ask) => {
-                session.asks.insert(
-                    ask,
-                    Asking::Question {
-                        card,
-                        call,
-                        questions,
-                        answers,
-                    },
-                );
-                self.asks.insert(ask, key);
-            }
-            None => {
-                answers.push(Answer::Unanswered);
-                self.with_engine(key, |engine, _| engine.answered(card, answers));
-            }
+        while let Some(next) = questions.get(answers.len()) {
+            let limits = &self.config.limits;
+            let request = render::question(session.id.clone(), &call, next, limits);
+            let ask = request.and_then(|request| self.side.ask::<RequestPermission>(&request).ok());
+            let Some(ask) = ask else {
+                answers.push(Answer::NotAsked);
+                continue;
+            };
+            let asking = Asking::Question {
+                card,
+                call,
+                questions,
+                answers,
+            };
+            session.asks.insert(ask, asking);
+            self.asks.insert(ask, key);
+            return;
         }
+        self.with_engine(key, |engine, _| engine.answered(card, answers));
     }
 
     /// A card or question is no longer open: withdrawn if it was asked, forgotten if it waits.

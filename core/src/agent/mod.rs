@@ -8,11 +8,15 @@ mod config;
 mod content;
 mod dispatch;
 mod drive;
+mod fit;
 pub mod models;
 mod opening;
 mod options;
 mod render;
 mod session;
+
+#[cfg(test)]
+mod tests;
 
 pub use crate::permission::PermissionMode;
 pub use config::{Config, Identity, Preset};
@@ -173,6 +177,10 @@ pub struct Agent {
     queue: VecDeque<SessionKey>,
     /// What the engine of the moment says; empty between two of its steps.
     said: VecDeque<Output>,
+    /// Bytes that calls brought to sessions that have not taken them in.
+    unread: usize,
+    /// When the client finished.
+    finished: Option<Instant>,
     /// Effects other than frames.
     effects: VecDeque<Owned>,
     closing: Closing,
@@ -216,6 +224,8 @@ impl Agent {
             timers: BTreeSet::new(),
             queue: VecDeque::new(),
             said: VecDeque::new(),
+            unread: 0,
+            finished: None,
             effects: VecDeque::new(),
             closing: Closing::No,
             config,
@@ -266,6 +276,12 @@ impl Agent {
             Some(Owner::Opening(key)) => self.opening_news(key, id, news),
             Some(Owner::Preparing(key)) => self.prepared(key, id, news),
             Some(Owner::Session(key)) => {
+                if let News::Bytes { bytes, .. } = &news
+                    && let Some(session) = self.sessions.get_mut(&key)
+                {
+                    session.unread += bytes.len();
+                    self.unread += bytes.len();
+                }
                 self.with_engine(key, |engine, cx| engine.handle_news(cx, id, news));
             }
             Some(Owner::Authenticating) => self.reconfigured(id, news),
@@ -287,7 +303,18 @@ impl Agent {
         }
         self.queue.clear();
         self.timers.clear();
-        let until = self.now.plus(self.config.limits.close_grace);
+        // Nothing begins any more.
+        self.openings.clear();
+        self.authenticating.clear();
+        for session in self.sessions.values_mut() {
+            session.preparing = None;
+        }
+        // One grace for all: what was waited for before counts.
+        let begun = match reason {
+            CloseReason::Finished => self.finished.unwrap_or(self.now),
+            CloseReason::Gone | CloseReason::Stalled => self.now,
+        };
+        let until = begun.plus(self.config.limits.close_grace);
         self.closing = Closing::Settling { reason, until };
         for id in self.calls.keys() {
             self.effects.push_back(Owned::Abort(*id));
@@ -347,7 +374,10 @@ impl Machine for Agent {
                 self.side.handle_input(self.now, PeerInput::Received(bytes));
             }
             Input::Unsent(bytes) => self.side.handle_input(self.now, PeerInput::Unsent(bytes)),
-            Input::PeerFinished => self.side.handle_input(self.now, PeerInput::PeerFinished),
+            Input::PeerFinished => {
+                self.finished.get_or_insert(self.now);
+                self.side.handle_input(self.now, PeerInput::PeerFinished);
+            }
             Input::PeerGone => self.side.handle_input(self.now, PeerInput::PeerGone),
             Input::Call { id, news } => self.call_news(id, news),
             Input::Wall(clock) => self.wall = Some((self.now, clock)),

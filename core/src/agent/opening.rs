@@ -279,6 +279,8 @@ impl Agent {
                 preparing: None,
                 outbox: Default::default(),
                 asks: BTreeMap::new(),
+                unread: 0,
+                titled: false,
                 queued: false,
                 timer: None,
             }),

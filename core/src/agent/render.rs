@@ -2,9 +2,10 @@
 //! questions to `session/request_permission`. Pure; decides nothing.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::fit::{self, Room};
 use crate::engine::{Decision, Update};
 use crate::limits::Limits;
 use crate::protocol::schema::{
@@ -14,7 +15,15 @@ use crate::protocol::schema::{
     ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use crate::tools::{self, Answer, Proposal, Question, Todo, TodoStatus};
-use crate::wire::text::cut;
+
+/// Most of a line (a title, the name of a choice) in one frame, bytes of JSON.
+const LINE: usize = 1 << 10;
+/// Most of a text beside other things in one frame, bytes of JSON.
+const SHOWN: usize = 16 << 10;
+/// Most of a result as data, and what is kept free for arguments, bytes of JSON.
+const DATA: usize = 4 << 10;
+/// What stands around an entry of a list, bytes of JSON.
+const OPTION: usize = 96;
 
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -40,6 +49,7 @@ pub(super) fn message_id(number: u64, buffer: &mut [u8; 21]) -> &str {
 
 /// One update. Text goes by the faster way of the turn; here it is for completeness.
 pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
+    let mut room = Room::new(limits);
     match update {
         Update::Text {
             thought,
@@ -55,12 +65,14 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             }
         }
         Update::Call { id, card } => {
-            let mut call = ToolCall::new(id, card.title);
-            call.name = Some(card.name);
+            let mut call = ToolCall::new(id, room.line(card.title, LINE));
+            call.name = Some(room.line(card.name, LINE));
             call.kind = kind(card.kind);
             call.status = ToolCallStatus::Pending;
-            call.locations = locations(card.locations);
-            call.raw_input = card.raw_input.and_then(Json::from_text);
+            call.locations = locations(card.locations, &mut room);
+            let left = room.left();
+            let input = card.raw_input.map(|input| room.arguments(input, left));
+            call.raw_input = input.and_then(Json::from_text);
             SessionUpdate::ToolCall(call)
         }
         Update::Running { id } => {
@@ -70,7 +82,8 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
         }
         Update::Progress { id, text } => {
             let mut change = ToolCallUpdate::new(id);
-            change.content = Some(Vec::from([ToolCallContent::text(shown(&text, limits))]));
+            let text = room.text(&text, SHOWN, limits.max_tool_update);
+            change.content = Some(Vec::from([ToolCallContent::text(text)]));
             SessionUpdate::ToolCallUpdate(change)
         }
         Update::Ended {
@@ -87,19 +100,21 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             } else {
                 ToolCallStatus::Failed
             });
-            let mut content = Vec::with_capacity(diffs.len() + 1);
-            content.extend(diffs.into_iter().map(diff));
+            if !places.is_empty() {
+                change.locations = Some(locations(places, &mut room));
+            }
+            let output = output.map(|output| room.data(output, DATA));
+            change.raw_output = output.and_then(Json::from_text);
+            let text = room.text(&text, SHOWN, limits.max_tool_update);
+            let diffs = room.diffs(diffs, 0);
+            let mut content: Vec<_> = diffs.into_iter().map(diff).collect();
             if !text.is_empty() {
-                content.push(ToolCallContent::text(shown(&text, limits)));
+                content.push(ToolCallContent::text(text));
             }
             change.content = Some(content);
-            change.raw_output = output.and_then(Json::from_text);
-            if !places.is_empty() {
-                change.locations = Some(locations(places));
-            }
             SessionUpdate::ToolCallUpdate(change)
         }
-        Update::Plan(todos) => SessionUpdate::Plan(plan(todos)),
+        Update::Plan(todos) => SessionUpdate::Plan(plan(todos, &mut room)),
         Update::Usage { used, size } => SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)),
     }
 }
@@ -110,17 +125,25 @@ pub(super) fn permission(
     call: String,
     proposal: Proposal,
     always: Option<String>,
+    limits: &Limits,
 ) -> RequestPermissionRequest {
+    let mut room = Room::new(limits);
     let mut about = ToolCallUpdate::new(call);
-    about.title = Some(proposal.card.title);
-    about.name = Some(proposal.card.name);
+    about.title = Some(room.line(proposal.card.title, LINE));
+    about.name = Some(room.line(proposal.card.name, LINE));
     about.kind = Some(kind(proposal.card.kind));
     about.status = Some(ToolCallStatus::Pending);
-    about.raw_input = proposal.card.raw_input.and_then(Json::from_text);
-    about.locations = Some(locations(proposal.card.locations));
+    about.locations = Some(locations(proposal.card.locations, &mut room));
+    let always = always.map(|name| room.line(name, LINE));
+    // What would change decides; the arguments say the same once more.
     if !proposal.diffs.is_empty() {
-        about.content = Some(proposal.diffs.into_iter().map(diff).collect());
+        let diffs = room.diffs(proposal.diffs, DATA);
+        about.content = Some(diffs.into_iter().map(diff).collect());
     }
+    let left = room.left();
+    let input = proposal.card.raw_input;
+    let input = input.map(|input| room.arguments(input, left));
+    about.raw_input = input.and_then(Json::from_text);
     let option = |id: &str, name: String, kind| PermissionOption::new(id, name, kind);
     let mut options = Vec::from([option(
         ALLOW_ONCE,
@@ -155,32 +178,46 @@ pub(super) fn question(
     session: SessionId,
     call: &str,
     question: &Question,
+    limits: &Limits,
 ) -> Option<RequestPermissionRequest> {
     if question.options.is_empty() {
         return None;
     }
+    let mut room = Room::new(limits);
     let mut about = ToolCallUpdate::new(call);
-    about.title = Some(question.text.clone());
+    about.title = Some(room.text(&question.text, SHOWN, limits.max_tool_update));
     about.kind = Some(ToolKind::Other);
+    let mut content = Vec::new();
     if let Some(header) = &question.header {
-        about.content = Some(Vec::from([ToolCallContent::text(header.as_str())]));
+        content.push(ToolCallContent::text(room.line(header.clone(), LINE)));
     }
     let mut options: Vec<_> = question
         .options
         .iter()
         .enumerate()
-        .map(|(n, choice)| {
+        .map_while(|(n, choice)| {
             let name = match &choice.description {
                 Some(description) => format!("{} - {description}", choice.label),
                 None => choice.label.clone(),
             };
-            PermissionOption::new(
+            if room.left() < 2 * LINE {
+                return None;
+            }
+            let name = room.line(name, LINE);
+            room.take(OPTION);
+            Some(PermissionOption::new(
                 format!("{}:{}", question.id, n + 1),
                 name,
                 PermissionOptionKind::AllowOnce,
-            )
+            ))
         })
         .collect();
+    let more = question.options.len() - options.len();
+    if more > 0 {
+        let note = format!("[… {more} more choices not shown]");
+        content.push(ToolCallContent::text(note));
+    }
+    about.content = (!content.is_empty()).then_some(content);
     options.push(PermissionOption::new(
         format!("{}:cancel", question.id),
         "Cancel",
@@ -208,25 +245,20 @@ fn selected(answer: Option<&RequestPermissionResponse>) -> Option<&str> {
     }
 }
 
-/// Tool output as it is shown: bounded, the note says how much is missing.
-fn shown(text: &str, limits: &Limits) -> String {
-    let kept = cut(text, limits.max_tool_update);
-    if kept.len() == text.len() {
-        return text.to_string();
-    }
-    let more = text[kept.len()..].chars().count();
-    format!("{kept}\n…({more} more chars truncated)")
-}
-
 fn diff(change: tools::Diff) -> ToolCallContent {
     let mut item = Diff::new(change.path, change.new);
     item.old_text = change.old;
     ToolCallContent::Diff(item)
 }
 
-fn locations(places: Vec<tools::Location>) -> Vec<ToolCallLocation> {
+fn locations(places: Vec<tools::Location>, room: &mut Room) -> Vec<ToolCallLocation> {
+    // A path that is cut leads nowhere: it is left out.
     places
         .into_iter()
+        .filter(|place| {
+            let cost = fit::cost(&place.path) + OPTION;
+            cost + DATA <= room.left() && room.take(cost)
+        })
         .map(|place| {
             let mut location = ToolCallLocation::new(place.path);
             location.line = place.line;
@@ -250,27 +282,32 @@ fn kind(kind: tools::ToolKind) -> ToolKind {
     }
 }
 
-fn plan(todos: Vec<Todo>) -> Plan {
-    Plan::new(
-        todos
-            .into_iter()
-            .map(|todo| {
-                PlanEntry::new(
-                    todo.content,
-                    if todo.level == 0 {
-                        PlanEntryPriority::High
-                    } else {
-                        PlanEntryPriority::Medium
-                    },
-                    match todo.status {
-                        TodoStatus::Pending => PlanEntryStatus::Pending,
-                        TodoStatus::InProgress => PlanEntryStatus::InProgress,
-                        TodoStatus::Completed => PlanEntryStatus::Completed,
-                    },
-                )
-            })
-            .collect::<Vec<_>>(),
-    )
+fn plan(todos: Vec<Todo>, room: &mut Room) -> Plan {
+    let all = todos.len();
+    let mut entries = Vec::with_capacity(all);
+    for todo in todos {
+        if room.left() < 3 * LINE {
+            let note = format!("[… {} more entries not shown]", all - entries.len());
+            let low = PlanEntryPriority::Low;
+            entries.push(PlanEntry::new(note, low, PlanEntryStatus::Pending));
+            break;
+        }
+        room.take(OPTION);
+        entries.push(PlanEntry::new(
+            room.line(todo.content, LINE),
+            if todo.level == 0 {
+                PlanEntryPriority::High
+            } else {
+                PlanEntryPriority::Medium
+            },
+            match todo.status {
+                TodoStatus::Pending => PlanEntryStatus::Pending,
+                TodoStatus::InProgress => PlanEntryStatus::InProgress,
+                TodoStatus::Completed => PlanEntryStatus::Completed,
+            },
+        ));
+    }
+    Plan::new(entries)
 }
 
 #[cfg(test)]
@@ -313,13 +350,149 @@ mod tests {
         }
     }
 
+    /// Bytes that our own writer makes of an update, with room for what stands around it.
+    fn length(value: &impl serde::Serialize) -> usize {
+        let mut out = Vec::new();
+        crate::wire::rpc::write_notification(&mut out, "session/request_permission", value);
+        out.len() + 256
+    }
+
+    fn card(raw_input: String) -> tools::Card {
+        let ws = tools::Workspace::new(
+            "/w",
+            Vec::from(["/w".into()]),
+            crate::settings::Host {
+                os: "linux".into(),
+                shell: "sh".into(),
+                user_home: None,
+                home: None,
+                tmp: "/tmp".into(),
+            },
+            Limits::default(),
+        );
+        tools::ToolRun::start("multi_edit", &raw_input, &ws)
+            .card()
+            .clone()
+    }
+
     #[test]
-    fn output_is_cut_on_a_character_boundary_with_a_note() {
-        let limits = Limits {
-            max_tool_update: 4,
-            ..Limits::default()
-        };
-        assert_eq!(shown("漢漢漢", &limits), "漢\n…(2 more chars truncated)");
-        assert_eq!(shown("abcd", &limits), "abcd");
+    fn no_frame_that_can_be_cut_is_too_long_and_every_cut_shows() {
+        let limits = Limits::default();
+        for piece in ["x", "\"\n", "\u{1}", "\u{2028}", "漢", "🙂"] {
+            let long = piece.repeat(20_000);
+            let some = piece.repeat(30_000 / piece.len());
+            let string = serde_json::to_string(&some).expect("a string");
+            let list = Vec::from_iter((0..40).map(|n| format!("\"k{n}\":{string}"))).join(",");
+            let card = card(format!("{{{list}}}"));
+            let diff = || {
+                let mut diffs = Vec::new();
+                for _ in 0..3 {
+                    let run = tools::Diff {
+                        path: "/w/a".into(),
+                        old: Some(some.clone()),
+                        new: some.clone(),
+                    };
+                    diffs.push(run);
+                }
+                diffs
+            };
+            let ended = Update::Ended {
+                id: "a".into(),
+                ok: true,
+                text: long.clone(),
+                diffs: diff(),
+                output: Some(string.clone()),
+                locations: Vec::from([tools::Location::new(long.as_str(), None)]),
+            };
+            let todo = tools::Todo {
+                content: long.clone(),
+                status: TodoStatus::Pending,
+                level: 0,
+            };
+            for (part, update) in [
+                ("truncated", ended),
+                (
+                    "more entries not shown",
+                    Update::Plan(alloc::vec![todo; 90]),
+                ),
+                (
+                    "truncated",
+                    Update::Progress {
+                        id: "a".into(),
+                        text: long.clone(),
+                    },
+                ),
+                (
+                    "not shown",
+                    Update::Call {
+                        id: "a".into(),
+                        card: card.clone(),
+                    },
+                ),
+            ] {
+                let frame = super::update(update, &limits);
+                assert!(
+                    length(&frame) <= limits.max_out_frame,
+                    "{part} {piece:?}: {}",
+                    length(&frame)
+                );
+                assert!(
+                    serde_json::to_string(&frame).expect("JSON").contains(part),
+                    "{part}"
+                );
+            }
+            let question = Question {
+                id: "q1".into(),
+                header: Some(long.clone()),
+                text: long.clone(),
+                options: alloc::vec![tools::Choice { label: long.clone(), description: None }; 200],
+                multi: false,
+            };
+            let frame =
+                super::question("s".into(), "a", &question, &limits).expect("it can be asked");
+            assert!(
+                length(&frame) <= limits.max_out_frame,
+                "{piece:?}: {}",
+                length(&frame)
+            );
+            let mut proposal = proposal(card);
+            proposal.diffs = diff();
+            let frame = permission("s".into(), "a".into(), proposal, Some(long), &limits);
+            assert!(
+                length(&frame) <= limits.max_out_frame,
+                "{piece:?}: {}",
+                length(&frame)
+            );
+            let frame = serde_json::to_string(&frame).expect("JSON");
+            assert!(frame.contains("changed regions not shown"), "{frame}");
+        }
+    }
+
+    #[test]
+    fn what_fits_is_not_touched() {
+        let limits = Limits::default();
+        let text = "x".repeat(15_000);
+        let mut proposal = proposal(card("{\"path\":\"/w/a\"}".into()));
+        proposal.diffs = Vec::from([tools::Diff {
+            path: "/w/a".into(),
+            old: Some(text.clone()),
+            new: text.clone(),
+        }]);
+        let request = permission("s".into(), "a".into(), proposal, None, &limits);
+        let frame = serde_json::to_string(&request).expect("JSON");
+        assert_eq!(frame.matches(&text).count(), 2);
+        assert!(
+            frame.contains("\"rawInput\":{\"path\":\"/w/a\"}"),
+            "{frame}"
+        );
+    }
+
+    fn proposal(card: tools::Card) -> Proposal {
+        use crate::permission::{Access, Action};
+        Proposal {
+            action: Action::new("bash", Access::Session),
+            card,
+            diffs: Vec::new(),
+        }
     }
 }

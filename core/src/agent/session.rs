@@ -29,6 +29,10 @@ pub(super) struct Session {
     pub(super) outbox: VecDeque<Output>,
     /// Open requests to the client.
     pub(super) asks: BTreeMap<AskId, Asking>,
+    /// Bytes that its calls brought since its engine last took in all there was.
+    pub(super) unread: usize,
+    /// It has a title.
+    pub(super) titled: bool,
     /// Stands in the queue of sessions to be driven.
     pub(super) queued: bool,
     /// When the engine wants to be woken, as it stands in the list of timers.

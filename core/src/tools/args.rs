@@ -156,7 +156,7 @@ fn kind(raw: &RawValue) -> &'static str {
 
 /// The arguments for a card: the same JSON object on one line, strings over `max` bytes cut with a
 /// note. None if the text is no JSON object.
-pub(super) fn shown(arguments: &str, max: usize) -> Option<String> {
+pub(crate) fn shown(arguments: &str, max: usize) -> Option<String> {
     let arguments = arguments.trim();
     if arguments.is_empty() {
         return Some("{}".to_string());

@@ -26,6 +26,7 @@ mod workspace;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use kind::ToolKind;
 pub use run::ToolRun;

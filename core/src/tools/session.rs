@@ -302,6 +302,11 @@ impl Work for Ask {
                             writeln!(out, "Answer: {}", labels.join("; "))
                         }
                         Answer::Text(text) => writeln!(out, "Answer: {text}"),
+                        Answer::NotAsked => writeln!(
+                            out,
+                            "It could not be put to the user here. A question with options to \
+                             choose from may be; or go on as you think best."
+                        ),
                         Answer::Chosen(_) | Answer::Unanswered => writeln!(
                             out,
                             "The user did not answer. Go on as you think best, or say what you \

@@ -159,6 +159,8 @@ pub enum Answer {
     Text(String),
     /// None: declined, cancelled, nobody there.
     Unanswered,
+    /// It could not be put to the user.
+    NotAsked,
 }
 
 /// One entry of the plan.

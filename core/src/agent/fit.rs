@@ -1,0 +1,174 @@
+//! What fits into one frame. Texts, changes and lists are cut with a visible note: readers on the
+//! other side give up on longer lines. Knows no protocol: it counts bytes of JSON.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::limits::Limits;
+use crate::tools::{self, Diff};
+use crate::wire::text::cut;
+
+/// What stands around the parts that are counted: method, ids, names of members.
+const AROUND: usize = 2 << 10;
+
+/// A note has room for this much.
+const NOTE: usize = 64;
+
+/// Bytes of JSON that are left in a frame.
+#[derive(Debug)]
+pub(super) struct Room(usize);
+
+impl Room {
+    /// A whole frame.
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self(limits.max_out_frame.saturating_sub(AROUND))
+    }
+
+    /// Bytes that are left.
+    pub(super) fn left(&self) -> usize {
+        self.0
+    }
+
+    /// Whether a text of this cost goes in; then it has gone in.
+    pub(super) fn take(&mut self, cost: usize) -> bool {
+        if cost > self.0 {
+            return false;
+        }
+        self.0 -= cost;
+        true
+    }
+
+    /// The text in at most `most` bytes of JSON, and `bytes` bytes of its own.
+    pub(super) fn text(&mut self, text: &str, most: usize, bytes: usize) -> String {
+        let most = most.min(self.0);
+        let kept = cut(text, bytes);
+        if kept.len() == text.len() && cost(text) <= most {
+            self.0 -= cost(text);
+            return text.into();
+        }
+        let kept = cut_json(kept, most.saturating_sub(NOTE));
+        let more = text[kept.len()..].chars().count();
+        let shown = format!("{kept}\n…({more} more chars truncated)");
+        self.0 = self.0.saturating_sub(cost(&shown));
+        shown
+    }
+
+    /// One line in at most `most` bytes of JSON.
+    pub(super) fn line(&mut self, text: String, most: usize) -> String {
+        let mut line = text;
+        if cost(&line) > most.min(self.0) {
+            line.truncate(cut_json(&line, most.min(self.0).saturating_sub(8)).len());
+            line.push('…');
+        }
+        self.0 = self.0.saturating_sub(cost(&line));
+        line
+    }
+
+    /// The arguments of a tool in at most `most` bytes: their long strings are cut more and more.
+    pub(super) fn arguments(&mut self, json: String, most: usize) -> String {
+        let most = most.min(self.0);
+        let mut fitting = json;
+        for max in [2048, 512, 128, 32] {
+            if raw_cost(&fitting) <= most {
+                break;
+            }
+            if let Some(shorter) = tools::shown_arguments(&fitting, max) {
+                fitting = shorter;
+            }
+        }
+        if raw_cost(&fitting) > most {
+            fitting = format!("{{\"note\":\"{} bytes not shown\"}}", fitting.len());
+        }
+        self.0 = self.0.saturating_sub(raw_cost(&fitting));
+        fitting
+    }
+
+    /// A result as data, or a note in its place.
+    pub(super) fn data(&mut self, json: String, most: usize) -> String {
+        let data = if raw_cost(&json) <= most.min(self.0) {
+            json
+        } else {
+            format!("{{\"note\":\"{} bytes not shown\"}}", json.len())
+        };
+        self.0 = self.0.saturating_sub(raw_cost(&data));
+        data
+    }
+
+    /// Changes, all but `keep` bytes of what is left for them.
+    pub(super) fn diffs(&mut self, diffs: Vec<Diff>, keep: usize) -> Vec<Diff> {
+        let mut shown: Vec<Diff> = Vec::with_capacity(diffs.len());
+        let all = diffs.len();
+        for mut diff in diffs {
+            let whole = diff_cost(&diff);
+            let left = self.0.saturating_sub(keep);
+            if whole + NOTE <= left {
+                self.0 -= whole;
+                shown.push(diff);
+                continue;
+            }
+            if shown.is_empty() {
+                // Half for what was there and half for what comes.
+                let half = left.saturating_sub(cost(&diff.path) + 2 * NOTE) / 2;
+                diff.new = cut_side(&diff.new, half);
+                diff.old = diff.old.map(|old| cut_side(&old, half));
+                self.0 = self.0.saturating_sub(diff_cost(&diff));
+                shown.push(diff);
+            }
+            break;
+        }
+        let more = all - shown.len();
+        if more > 0
+            && let Some(last) = shown.last_mut()
+        {
+            // On both sides, so that it does not look like a change.
+            let note = format!("\n[… {more} more changed regions not shown]\n");
+            last.new.push_str(&note);
+            last.old.get_or_insert_default().push_str(&note);
+            self.0 = self.0.saturating_sub(2 * cost(&note));
+        }
+        shown
+    }
+}
+
+/// Bytes of a text in JSON, its quotes left out.
+pub(super) fn cost(text: &str) -> usize {
+    text.chars().map(char_cost).sum()
+}
+
+fn char_cost(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => 6,
+        c => c.len_utf8(),
+    }
+}
+
+/// Bytes of a text that is JSON already: only line separators grow on the way out.
+fn raw_cost(json: &str) -> usize {
+    let separators = json.matches(['\u{2028}', '\u{2029}']).count();
+    json.len() + 3 * separators
+}
+
+fn diff_cost(diff: &Diff) -> usize {
+    cost(&diff.path) + cost(&diff.new) + diff.old.as_deref().map_or(0, cost) + NOTE
+}
+
+fn cut_json(text: &str, max: usize) -> &str {
+    let mut room = max;
+    for (at, c) in text.char_indices() {
+        match room.checked_sub(char_cost(c)) {
+            Some(left) => room = left,
+            None => return &text[..at],
+        }
+    }
+    text
+}
+
+fn cut_side(text: &str, max: usize) -> String {
+    if cost(text) <= max {
+        return text.into();
+    }
+    let kept = cut_json(text, max);
+    format!("{kept}\n[… {} bytes not shown]\n", text.len() - kept.len())
+}
