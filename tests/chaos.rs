@@ -68,7 +68,7 @@ const MOST_EFFECTS: usize = 100_000;
 pub fn run(mut config: Config, data: &[u8], cut: Cut) -> Vec<String> {
     let mut data = data;
     // Every other run has a script for a model, the rest talk to a provider.
-    if byte(&mut data).unwrap_or(0) % 2 == 0 {
+    if byte(&mut data).unwrap_or(0).is_multiple_of(2) {
         config.script = Some(Script::parse(SCRIPT).expect("the script above parses"));
     }
     let mut chaos = Chaos {

@@ -174,7 +174,7 @@ impl World {
         let Some(at) = at else {
             panic!("no `{part}` in {:#?}", self.lines)
         };
-        self.lines.drain(..=at).last().unwrap_or_default()
+        self.lines.drain(..=at).next_back().unwrap_or_default()
     }
 
     #[track_caller]
