@@ -241,6 +241,11 @@ impl Running {
         self.stdin = None;
     }
 
+    /// Stops listening: the reading end of its output is closed with the next line it writes.
+    pub fn go_away(&mut self) {
+        self.lines = channel().1;
+    }
+
     /// Waits for the next frame and answers it if it is a request. None: its output has ended.
     #[track_caller]
     pub fn next(&mut self, what: &str, end: Instant) -> Option<Value> {

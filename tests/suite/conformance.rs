@@ -12,3 +12,4 @@ mod snapshots;
 mod source;
 mod stream;
 mod turns;
+mod wire;
