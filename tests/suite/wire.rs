@@ -67,22 +67,22 @@ fn every_line_gets_the_answer_it_deserves() {
         row(
             "a last line without its end counts",
             &hello()[..hello().len() - 1],
-            &[ok.clone()],
+            std::slice::from_ref(&ok),
         ),
         row(
             "blank lines are passed over",
             and_hello(b"\n\r\n   \n"),
-            &[ok.clone()],
+            std::slice::from_ref(&ok),
         ),
         row(
             "a line may end as on other systems",
             [&hello()[..hello().len() - 1], b"\r\n"].concat(),
-            &[ok.clone()],
+            std::slice::from_ref(&ok),
         ),
         row(
             "a byte order mark is passed over",
             and_hello(b"\xef\xbb\xbf"),
-            &[ok.clone()],
+            std::slice::from_ref(&ok),
         ),
         row(
             "what cannot be read is answered to nobody",
