@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reasonix_core::agent::{Agent, Config, Effect, Input, WallClock};
 use reasonix_core::call::{
-    Call, Contents, Exit, FileKind, Found, Listing, News, Opened, Outcome, Resolved, Stream,
+    Call, Contents, Exit, FileKind, Found, Listing, News, Opened, Outcome, Part, Resolved, Stream,
 };
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
@@ -450,6 +450,14 @@ fn fitting(call: Option<&Call>, bytes: Vec<u8>) -> Outcome {
             hits: Vec::new(),
             cut: None,
         }),
+        Some(Call::ReadAt { .. }) => Outcome::Part(Part {
+            size: bytes.len() as u64,
+            bytes,
+        }),
+        Some(Call::Append(_)) => Outcome::Appended,
+        Some(Call::Lock { .. }) => Outcome::Locked,
+        Some(Call::Unlock { .. }) => Outcome::Unlocked,
+        Some(Call::RemoveTree { .. }) => Outcome::Removed,
         Some(Call::Reconfigure) => Outcome::Reconfigured(Ok(Box::default())),
         Some(Call::Custom { .. }) => Outcome::Custom(Ok("text".into())),
     }

@@ -257,6 +257,11 @@ impl World {
             Call::Rename { from, to, .. } => self.rename(from, to),
             Call::List { path, max } => self.list(path, *max),
             Call::Search(search) => Ok(Outcome::Found(self.search(search))),
+            Call::ReadAt { .. }
+            | Call::Append(_)
+            | Call::Lock { .. }
+            | Call::Unlock { .. }
+            | Call::RemoveTree { .. } => Err(IoFault::new(IoKind::Unsupported, "no store")),
             Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::default()))),
             Call::Custom { name, .. } => Ok(Outcome::Custom(Err(format!("no tool {name}")))),
         };

@@ -63,6 +63,41 @@ pub enum Call {
     },
     /// A search for files or text: [`Outcome::Found`].
     Search(Search),
+    /// A part of a file: [`Outcome::Part`]. Fails with `WrongKind` if it is no regular file.
+    ReadAt {
+        /// The path.
+        path: String,
+        /// The root it must stay beneath, links resolved.
+        beneath: String,
+        /// Where the part begins, bytes from the beginning of the file.
+        at: u64,
+        /// Its largest size, bytes.
+        max: usize,
+    },
+    /// Bytes added to the end of a file: [`Outcome::Appended`].
+    Append(Append),
+    /// An exclusive lock, held until `Unlock` or the end of the process, however that comes:
+    /// [`Outcome::Locked`], or [`Outcome::Held`] by another. The file and missing folders are
+    /// made, and who holds it is written into it.
+    Lock {
+        /// The path of the lock's file.
+        path: String,
+        /// The root it must stay beneath, links resolved; made if it is missing.
+        beneath: String,
+    },
+    /// A lock given back: [`Outcome::Unlocked`], also if it was not held. The file stays.
+    Unlock {
+        /// The path of the lock's file.
+        path: String,
+    },
+    /// A folder with all it holds removed: [`Outcome::Removed`], also if there was none. Links are
+    /// removed, not followed. A lock in it that this process holds is given back.
+    RemoveTree {
+        /// The path.
+        path: String,
+        /// The root it must stay beneath, links resolved.
+        beneath: String,
+    },
     /// Configuration and keys are read again: [`Outcome::Reconfigured`].
     Reconfigure,
     /// A tool that the embedder registered: [`Outcome::Custom`].
@@ -125,6 +160,16 @@ pub enum Outcome {
     Listed(Listing),
     /// What a search found.
     Found(Found),
+    /// A part of a file.
+    Part(Part),
+    /// Bytes are at the end of a file, and synced if that was asked.
+    Appended,
+    /// A lock is held.
+    Locked,
+    /// A lock is held by another.
+    Held(Holder),
+    /// A lock is given back.
+    Unlocked,
     /// The new configuration, or what is wrong with it.
     Reconfigured(Result<alloc::boxed::Box<crate::settings::Settings>, String>),
     /// The text an embedder's tool answered; `Err` is a failed tool.
@@ -304,6 +349,42 @@ pub enum Expect {
     Absent,
     /// A file whose bytes have this SHA-256.
     Digest([u8; 32]),
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its bytes: fewer than were asked for only at the end of the file.
+    pub bytes: Vec<u8>,
+    /// The size of the whole file, bytes.
+    pub size: u64,
+}
+
+/// Bytes to add to the end of a file. The file (mode 0600) and missing folders (0700) are made. The
+/// machine has at most one of these open for one path, so their order is that of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Append {
+    /// The path.
+    pub path: String,
+    /// The root it must stay beneath, links resolved; made if it is missing.
+    pub beneath: String,
+    /// The bytes; not empty.
+    pub bytes: Vec<u8>,
+    /// Whether they must survive a loss of power: then `Done` comes after the file is synced, and
+    /// where it or a folder above it was made, that folder too. A failed sync is never repeated:
+    /// the machine stops to use the file.
+    pub durable: bool,
+}
+
+/// Who holds a lock, as far as its file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// The process.
+    pub pid: Option<u32>,
+    /// The host it runs on.
+    pub host: Option<String>,
+    /// Since when: RFC 3339.
+    pub since: Option<String>,
 }
 
 /// The entries of a directory.

@@ -102,6 +102,11 @@ impl Calls {
             | Call::Rename { .. }
             | Call::List { .. }
             | Call::Search(_)
+            | Call::ReadAt { .. }
+            | Call::Append(_)
+            | Call::Lock { .. }
+            | Call::Unlock { .. }
+            | Call::RemoveTree { .. }
             | Call::Reconfigure
             | Call::Custom { .. }) => {
                 let stop = Stop::default();
@@ -275,13 +280,20 @@ impl Drop for Calls {
 
 fn changes(call: &Call) -> bool {
     match call {
-        Call::Write(_) | Call::Remove { .. } | Call::Rename { .. } => true,
+        Call::Write(_)
+        | Call::Remove { .. }
+        | Call::Rename { .. }
+        | Call::Append(_)
+        | Call::Lock { .. }
+        | Call::Unlock { .. }
+        | Call::RemoveTree { .. } => true,
         Call::Http(_)
         | Call::Process(_)
         | Call::Resolve { .. }
         | Call::Read { .. }
         | Call::List { .. }
         | Call::Search(_)
+        | Call::ReadAt { .. }
         | Call::Reconfigure
         | Call::Custom { .. } => false,
     }

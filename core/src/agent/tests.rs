@@ -155,6 +155,11 @@ impl World {
             | Call::Rename { .. }
             | Call::List { .. }
             | Call::Search(_)
+            | Call::ReadAt { .. }
+            | Call::Append(_)
+            | Call::Lock { .. }
+            | Call::Unlock { .. }
+            | Call::RemoveTree { .. }
             | Call::Reconfigure
             | Call::Custom { .. } => News::Failed(IoFault::new(IoKind::NotFound, "not there")),
         };

@@ -173,6 +173,11 @@ impl World {
             | Call::Remove { .. }
             | Call::Rename { .. }
             | Call::Search(_)
+            | Call::ReadAt { .. }
+            | Call::Append(_)
+            | Call::Lock { .. }
+            | Call::Unlock { .. }
+            | Call::RemoveTree { .. }
             | Call::Reconfigure
             | Call::Custom { .. } => panic!("the fake system has no {call:?}"),
         };

@@ -102,6 +102,11 @@ pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, stop: &Stop) ->
         }
         Call::List { path, max } => list::list(&path, max).map(Outcome::Listed),
         Call::Search(search) => search::search(&search, stop).map(Outcome::Found),
+        Call::ReadAt { .. }
+        | Call::Append(_)
+        | Call::Lock { .. }
+        | Call::Unlock { .. }
+        | Call::RemoveTree { .. } => Err(IoFault::new(IoKind::Unsupported, "not there yet")),
         Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::new(
             crate::config::settings(host.home.as_deref().map(Path::new)),
         )))),
