@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 use crate::bell::{Bell, Ringer};
 use crate::config;
 use crate::ops::process::{Group, Running, Slot};
-use crate::ops::{self, CustomTool, Stop, Told, http};
+use crate::ops::{self, CustomTool, Kept, Stop, Told, http};
 
 /// Work for a thread.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -34,6 +34,7 @@ pub(crate) struct Calls {
     host: Host,
     hidden: Vec<String>,
     custom: Option<CustomTool>,
+    kept: Kept,
     ringer: Ringer,
     hands: Hands,
     post: Option<(SyncSender<Posted>, Receiver<Posted>)>,
@@ -64,6 +65,7 @@ impl Calls {
             host: config.host.clone(),
             hidden: config::key_names(&config.settings),
             custom,
+            kept: Kept::default(),
             ringer: bell.ringer(),
             hands,
             post: None,
@@ -116,8 +118,9 @@ impl Calls {
                 };
                 self.plain.insert(id, plain);
                 let (host, custom) = (self.host.clone(), self.custom.clone());
+                let kept = self.kept.clone();
                 let post = self.post();
-                let job = move || post(id, ops::run(call, &host, custom.as_ref(), &stop));
+                let job = move || post(id, ops::run(call, &host, custom.as_ref(), &kept, &stop));
                 (self.hands)(Box::new(job));
             }
         }
@@ -271,6 +274,7 @@ impl Drop for Calls {
         for call in self.plain.values() {
             call.stop.set();
         }
+        self.kept.close();
         // What runs is killed by its own drop.
         for group in &self.lingering {
             group.kill();

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use reasonix_core::secret::Secret;
 use reasonix_core::settings::{Host, Settings};
 
+use crate::ops;
+
 /// Variables that hold keys of well-known providers: never handed to commands, and named in
 /// [`Settings::unused_keys`] if they stand in the environment.
 pub const KEY_NAMES: [&str; 14] = [
@@ -43,14 +45,22 @@ pub fn home() -> Option<PathBuf> {
     }
 }
 
-/// The system we run on.
+/// The system we run on. Its `home` is [`home()`] with every link resolved, as far as it is there:
+/// what the machine compares real paths with, and keeps its files beneath.
 pub fn host() -> Host {
     let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    // One that cannot be resolved is told of by whoever uses it.
+    let real = |path: String| {
+        ops::resolve::real(&path)
+            .ok()
+            .and_then(text)
+            .unwrap_or(path)
+    };
     Host {
         os: env::consts::OS.into(),
         shell: shell().into(),
         user_home: env::home_dir().and_then(text),
-        home: home().and_then(text),
+        home: home().and_then(text).map(real),
         tmp: env::temp_dir().to_string_lossy().into_owned(),
     }
 }
@@ -169,7 +179,7 @@ fn shell() -> &'static str {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ops::testing::dir;
+    use crate::ops::testing::{command_again, dir, own_process};
     use std::os::unix::fs::PermissionsExt;
 
     fn write(home: &str, name: &str, mode: u32, text: &str) {
@@ -220,5 +230,26 @@ mod tests {
         assert!(names.contains(&"P_KEY".to_owned()));
         assert!(names.contains(&"OPENAI_API_KEY".to_owned()));
         assert!(names.is_sorted());
+    }
+
+    #[test]
+    fn the_machine_gets_its_home_without_links() {
+        const NAME: &str = "config::tests::the_machine_gets_its_home_without_links";
+        if own_process() {
+            let w = env::var("REASONIX_TEST_DIR").expect("it was given");
+            assert_eq!(host().home, Some(format!("{w}/real/not/yet")));
+            assert_eq!(home(), Some(format!("{w}/link/not/yet").into()));
+            return;
+        }
+        let (_keep, w) = dir();
+        fs::create_dir(format!("{w}/real")).expect("made");
+        std::os::unix::fs::symlink("real", format!("{w}/link")).expect("linked");
+        let other = command_again(NAME)
+            .env("REASONIX_TEST_DIR", &w)
+            .env("REASONIX_HOME", format!("{w}/link/not/yet"))
+            .output()
+            .expect("it starts");
+        let text = String::from_utf8_lossy(&other.stdout);
+        assert!(text.contains("1 passed"), "{text}");
     }
 }

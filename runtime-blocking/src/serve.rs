@@ -73,7 +73,7 @@ mod tests {
     use crate::ops::testing::dir;
     use reasonix_core::agent::{CloseReason, Effect, Input};
     use reasonix_core::call::{
-        Call, Errors, Expect, HttpRequest, Keep, News, Outcome, Process, Program, Write,
+        Append, Call, Errors, Expect, HttpRequest, Keep, News, Outcome, Process, Program, Write,
     };
     use reasonix_core::ids::CallId;
     use reasonix_core::machine::{Machine, Next, Source};
@@ -263,6 +263,74 @@ mod tests {
         let shell: Vec<_> = heard.iter().filter(|it| it.contains("CallId(1)")).collect();
         assert_eq!(shell.len(), 2, "{shell:?}");
         assert_eq!(std::fs::read(format!("{w}/f")).expect("it is there"), b"x");
+    }
+
+    #[test]
+    fn what_is_kept_on_disk_is_called_for_and_locks_end_with_the_driver() {
+        let (_keep, w) = dir();
+        let (home, file) = (format!("{w}/home"), format!("{w}/home/a/t"));
+        let lock = |home: &str| Call::Lock {
+            path: format!("{home}/a/lock"),
+            beneath: home.to_owned(),
+        };
+        let mut calls = VecDeque::from([
+            lock(&home),
+            Call::Append(Append {
+                path: file.clone(),
+                beneath: home.clone(),
+                bytes: b"line\n".to_vec(),
+                durable: true,
+            }),
+            Call::ReadAt {
+                path: file,
+                beneath: home.clone(),
+                at: 1,
+                max: 2,
+            },
+            lock(&home),
+        ]);
+        let mut test = begin(move |input, out| {
+            if let Input::Received(_) = input {
+                let number = 4 - calls.len() as u64;
+                out.push_back(start(number, calls.pop_front().expect("one a word")));
+            }
+            close_at_the_end(input, out);
+        });
+        for (number, news) in [
+            "Done(Locked)",
+            "Done(Appended)",
+            "Done(Part(Part { bytes: [105, 110], size: 5 }))",
+            "Done(Held(Holder { pid: Some(",
+        ]
+        .iter()
+        .enumerate()
+        {
+            test.say("next");
+            test.hears(&format!("id: CallId({number}), news: {news}"));
+        }
+        test.end();
+        let stop = crate::ops::Stop::default();
+        let (host, kept) = (crate::config::host(), crate::ops::Kept::default());
+        for (call, outcome) in [
+            (lock(&home), Outcome::Locked),
+            (
+                Call::Unlock {
+                    path: format!("{home}/a/lock"),
+                },
+                Outcome::Unlocked,
+            ),
+            (
+                Call::RemoveTree {
+                    path: format!("{home}/a"),
+                    beneath: home.clone(),
+                },
+                Outcome::Removed,
+            ),
+        ] {
+            let told = crate::ops::run(call, &host, None, &kept, &stop);
+            assert_eq!(told, crate::ops::Told::Done(outcome));
+        }
+        assert_eq!(std::fs::read_dir(&home).map_or(9, Iterator::count), 0);
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //! is kept beneath its root and done as a whole or not at all.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Seek, Write as _};
 
-use reasonix_core::call::{Contents, Expect, Write};
+use reasonix_core::call::{Contents, Expect, Part, Write};
 use reasonix_core::error::{IoFault, IoKind};
 use sha2::{Digest, Sha256};
 
-use super::place::Place;
-use super::{fault, resolve};
+use super::place::{Parents, Place};
+use super::{Kept, fault, resolve};
 
 /// A whole file.
 ///
@@ -18,12 +18,8 @@ use super::{fault, resolve};
 /// `NotFound`, `Denied`, `Escapes`; `WrongKind` if it is no regular file (it is not opened then, so
 /// a pipe cannot make this wait); `TooLarge` over `max` bytes.
 pub fn read(path: &str, beneath: Option<&str>, max: u64) -> Result<Contents, IoFault> {
-    let place = Place::of(resolve::real(path)?, beneath, false)?;
     let tell = |e: io::Error| fault("read", path, &e);
-    regular(path, &place.metadata().map_err(tell)?)?;
-    let file = place.open(false).map_err(tell)?;
-    // Once more: it may have been swapped in between.
-    regular(path, &file.metadata().map_err(tell)?)?;
+    let file = open(path, beneath)?;
     let bytes = contents(file, max).map_err(tell)?.ok_or_else(|| {
         IoFault::new(
             IoKind::TooLarge,
@@ -31,6 +27,33 @@ pub fn read(path: &str, beneath: Option<&str>, max: u64) -> Result<Contents, IoF
         )
     })?;
     Ok(Contents { bytes })
+}
+
+/// The part of a file that begins `at` bytes from its beginning, at most `max` bytes long; empty at
+/// the end and behind it.
+///
+/// # Errors
+///
+/// As [`read`], never `TooLarge`.
+pub fn read_at(path: &str, beneath: &str, at: u64, max: usize) -> Result<Part, IoFault> {
+    let tell = |e: io::Error| fault("read", path, &e);
+    let mut file = open(path, Some(beneath))?;
+    let mut size = file.metadata().map_err(tell)?.len();
+    let mut bytes = Vec::new();
+    if at < size {
+        // Bounded by what is there, so that a large `max` costs nothing.
+        let there = usize::try_from(size - at).unwrap_or(usize::MAX);
+        bytes.reserve_exact(there.min(max));
+        file.seek(io::SeekFrom::Start(at)).map_err(tell)?;
+        file.take(max as u64)
+            .read_to_end(&mut bytes)
+            .map_err(tell)?;
+    }
+    if !bytes.is_empty() {
+        // It may have grown since.
+        size = size.max(at.saturating_add(bytes.len() as u64));
+    }
+    Ok(Part { bytes, size })
 }
 
 /// A whole file replaced or made.
@@ -43,10 +66,15 @@ pub fn read(path: &str, beneath: Option<&str>, max: u64) -> Result<Contents, IoF
 pub fn write(write: &Write) -> Result<(), IoFault> {
     let path = write.path.as_str();
     let tell = |e: io::Error| fault("write", path, &e);
-    let parents = write.parents && !matches!(write.expect, Expect::Digest(_));
+    let make = write.parents && !matches!(write.expect, Expect::Digest(_));
+    let parents = if make {
+        Parents::Made
+    } else {
+        Parents::Expected
+    };
     let beneath = write.beneath.as_deref();
     let place = match Place::of(resolve::real(path)?, beneath, parents) {
-        Err(fault) if fault.kind == IoKind::NotFound && !parents && write.parents => {
+        Err(fault) if fault.kind == IoKind::NotFound && !make && write.parents => {
             return Err(changed(path));
         }
         place => place?,
@@ -87,7 +115,7 @@ pub fn write(write: &Write) -> Result<(), IoFault> {
 /// `NotFound`, `Denied`, `Escapes`; `WrongKind` for a directory.
 pub fn remove(path: &str, beneath: Option<&str>) -> Result<(), IoFault> {
     let tell = |e: io::Error| fault("remove", path, &e);
-    let place = Place::of(resolve::real_parent(path)?, beneath, false)?;
+    let place = Place::of(resolve::real_parent(path)?, beneath, Parents::Expected)?;
     if place.metadata().map_err(tell)?.is_dir() {
         return Err(IoFault::new(
             IoKind::WrongKind,
@@ -96,6 +124,29 @@ pub fn remove(path: &str, beneath: Option<&str>) -> Result<(), IoFault> {
     }
     place.remove().map_err(tell)?;
     place.sync().map_err(tell)
+}
+
+/// Whatever is there removed, a folder with all it holds; nothing there is no fault. Links are
+/// removed, not followed. A lock in it is given back when its file is gone, so that nobody takes
+/// one that will not last.
+///
+/// # Errors
+///
+/// `Denied`, `Escapes`. What could be removed before is gone then.
+pub fn remove_tree(path: &str, beneath: &str, kept: &Kept) -> Result<(), IoFault> {
+    let tell = |e: io::Error| fault("remove", path, &e);
+    let real = resolve::real_parent(path)?;
+    match Place::of(real.clone(), Some(beneath), Parents::Expected) {
+        Ok(place) => {
+            place.remove_tree().map_err(tell)?;
+            place.sync().map_err(tell)?;
+        }
+        Err(fault) if fault.kind == IoKind::NotFound => {}
+        Err(fault) => return Err(fault),
+    }
+    kept.0.names.forget(&real);
+    kept.0.locks.unlock_in(&real);
+    Ok(())
 }
 
 /// A file moved, never over an existing one; missing parents of `to` are made.
@@ -111,11 +162,24 @@ pub fn rename(from: &str, to: &str, beneath: Option<(&str, &str)>) -> Result<(),
         }
         fault("move", &format!("{from} to {to}"), &e)
     };
-    let source = Place::of(resolve::real_parent(from)?, beneath.map(|b| b.0), false)?;
+    let root = beneath.map(|b| b.0);
+    let source = Place::of(resolve::real_parent(from)?, root, Parents::Expected)?;
     source.metadata().map_err(|e| fault("move", from, &e))?;
-    let target = Place::of(resolve::real_parent(to)?, beneath.map(|b| b.1), true)?;
+    let root = beneath.map(|b| b.1);
+    let target = Place::of(resolve::real_parent(to)?, root, Parents::Made)?;
     source.move_to(&target).map_err(tell)?;
     target.sync().and_then(|()| source.sync()).map_err(tell)
+}
+
+/// A regular file, open for reading.
+fn open(path: &str, beneath: Option<&str>) -> Result<File, IoFault> {
+    let place = Place::of(resolve::real(path)?, beneath, Parents::Expected)?;
+    let tell = |e: io::Error| fault("read", path, &e);
+    regular(path, &place.metadata().map_err(tell)?)?;
+    let file = place.open(false).map_err(tell)?;
+    // Once more: it may have been swapped in between.
+    regular(path, &file.metadata().map_err(tell)?)?;
+    Ok(file)
 }
 
 /// A new file takes the old one's name when all of it is on the disk.
@@ -160,7 +224,7 @@ fn digest_of(mut file: File) -> io::Result<[u8; 32]> {
     }
 }
 
-fn regular(path: &str, data: &Metadata) -> Result<(), IoFault> {
+pub(super) fn regular(path: &str, data: &Metadata) -> Result<(), IoFault> {
     let what = if data.is_file() {
         return Ok(());
     } else if data.is_dir() {
@@ -210,7 +274,7 @@ fn like(file: &File, data: &Metadata) -> io::Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ops::testing::dir;
+    use crate::ops::testing::{dir, kind, links};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -222,10 +286,6 @@ mod tests {
             expect: Expect::Anything,
             parents: false,
         }
-    }
-
-    fn kind<T: std::fmt::Debug>(result: Result<T, IoFault>) -> IoKind {
-        result.expect_err("it must be refused").kind
     }
 
     fn text(path: &str) -> String {
@@ -359,5 +419,79 @@ mod tests {
         assert!(fs::metadata(&a).is_err());
         remove(&c, Some(&w)).expect("removed");
         assert_eq!(kind(remove(&c, Some(&w))), IoKind::NotFound);
+    }
+
+    #[test]
+    fn a_part_is_read_and_the_whole_is_measured() {
+        let (_keep, w) = dir();
+        let home = links(&w);
+        let path = format!("{home}/s/file");
+        fs::write(&path, "0123456789").expect("written");
+        for (at, max, part) in [
+            (0, 4, "0123"),
+            (4, 4, "4567"),
+            (8, 4, "89"),
+            (0, usize::MAX, "0123456789"),
+            (3, 0, ""),
+            (10, 4, ""),
+            (u64::MAX, 4, ""),
+        ] {
+            let got = read_at(&path, &home, at, max).expect("it is there");
+            let want = Part {
+                bytes: part.into(),
+                size: 10,
+            };
+            assert_eq!(got, want, "{at} {max}");
+        }
+        for (path, want) in [
+            ("s", IoKind::WrongKind),
+            ("none", IoKind::NotFound),
+            ("none/none", IoKind::NotFound),
+            ("out/secret", IoKind::Escapes),
+            ("s/to_outside", IoKind::Escapes),
+        ] {
+            let got = read_at(&format!("{home}/{path}"), &home, 0, 9);
+            assert_eq!(kind(got), want, "{path}");
+        }
+        let inside = read_at(&format!("{home}/inside/to_file"), &home, 9, 9);
+        assert_eq!(inside.expect("a link that stays inside").bytes, b"9");
+        let homeless = read_at(&format!("{w}/no/f"), &format!("{w}/no"), 0, 9);
+        assert_eq!(kind(homeless), IoKind::NotFound);
+    }
+
+    #[test]
+    fn a_tree_goes_whole_and_nothing_that_it_links_to() {
+        let (_keep, w) = dir();
+        let home = links(&w);
+        let kept = Kept::default();
+        let remove = |path: &str| remove_tree(&format!("{home}/{path}"), &home, &kept);
+        fs::create_dir_all(format!("{home}/s/deep/er")).expect("made");
+        for n in 0..300 {
+            fs::write(format!("{home}/s/deep/er/{n}"), "x").expect("written");
+        }
+        assert_eq!(kind(remove("out/secret")), IoKind::Escapes);
+        assert_eq!(kind(remove("../outside")), IoKind::Escapes);
+        assert_eq!(kind(remove("")), IoKind::Escapes, "not the root itself");
+        for path in ["inside", "out", "dangling", "s", "s", "none/none", "s/x/y"] {
+            remove(path).expect(path);
+        }
+        assert_eq!(names_in(&home), 0);
+        assert_eq!(text(&format!("{w}/outside/secret")), "s");
+        let file = format!("{home}/f");
+        fs::write(&file, "x").expect("written");
+        remove("f").expect("a file too");
+        assert!(fs::metadata(&file).is_err());
+        remove_tree(&format!("{w}/no/f"), &format!("{w}/no"), &kept).expect("no home, no tree");
+    }
+
+    #[test]
+    fn a_tree_too_deep_is_refused_and_not_run_into() {
+        let (_keep, w) = dir();
+        let deep = format!("{w}/d{}", "/d".repeat(500));
+        fs::create_dir_all(&deep).expect("made");
+        let before = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        assert!(remove_tree(&format!("{w}/d"), &w, &Kept::default()).is_err());
+        let after = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+        assert!(after < before + 100, "descriptors are closed again");
     }
 }

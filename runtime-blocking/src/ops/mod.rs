@@ -1,14 +1,18 @@
 //! The host operations, as plain blocking functions: what a [`Call`] of the machine means on this
 //! system. Both runtimes use them. Nothing here knows of a machine or of the protocol.
 
+pub mod append;
 pub mod files;
 pub mod http;
 pub mod list;
+pub mod lock;
 mod place;
 #[cfg(unix)]
 pub mod process;
 pub mod resolve;
 pub mod search;
+#[cfg(unix)]
+mod tree;
 
 use std::io;
 use std::path::Path;
@@ -78,12 +82,31 @@ impl Stop {
     }
 }
 
+/// What calls leave behind for later ones of the same agent: the locks it holds, and the files
+/// whose names are durable. Shared by its clones.
+#[derive(Clone, Debug, Default)]
+pub struct Kept(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    locks: lock::Locks,
+    names: append::Names,
+}
+
+impl Kept {
+    /// Gives every lock back; one that a call takes after this is given back at once.
+    pub fn close(&self) {
+        self.0.locks.close();
+    }
+}
+
 /// Does a call that is neither `Http` nor `Process`, from its beginning to its end.
 ///
 /// # Panics
 ///
 /// If it is one of these two: they have a life of their own, in [`http`] and [`process`].
-pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, stop: &Stop) -> Told {
+pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, kept: &Kept, stop: &Stop) -> Told {
+    let Inner { locks, names } = &*kept.0;
     let outcome = match call {
         Call::Http(_) | Call::Process(_) => {
             unreachable!("callers send these to their own modules")
@@ -102,11 +125,26 @@ pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, stop: &Stop) ->
         }
         Call::List { path, max } => list::list(&path, max).map(Outcome::Listed),
         Call::Search(search) => search::search(&search, stop).map(Outcome::Found),
-        Call::ReadAt { .. }
-        | Call::Append(_)
-        | Call::Lock { .. }
-        | Call::Unlock { .. }
-        | Call::RemoveTree { .. } => Err(IoFault::new(IoKind::Unsupported, "not there yet")),
+        Call::ReadAt {
+            path,
+            beneath,
+            at,
+            max,
+        } => files::read_at(&path, &beneath, at, max).map(Outcome::Part),
+        Call::Append(append) => append::append(&append, names).map(|()| Outcome::Appended),
+        Call::Lock { path, beneath } => {
+            lock::lock(&path, &beneath, locks).map(|taken| match taken {
+                lock::Taken::Ours => Outcome::Locked,
+                lock::Taken::Held(holder) => Outcome::Held(holder),
+            })
+        }
+        Call::Unlock { path } => {
+            locks.unlock(&path);
+            Ok(Outcome::Unlocked)
+        }
+        Call::RemoveTree { path, beneath } => {
+            files::remove_tree(&path, &beneath, kept).map(|()| Outcome::Removed)
+        }
         Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::new(
             crate::config::settings(host.home.as_deref().map(Path::new)),
         )))),
@@ -172,11 +210,70 @@ fn reason(error: &io::Error) -> String {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A directory that is gone when the test is.
+    //! What tests of several operations use.
+
+    use std::process::Command;
+
+    use reasonix_core::error::{IoFault, IoKind};
+
+    /// A directory that is gone when the test is.
     pub fn dir() -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let real = dir.path().canonicalize().expect("it exists");
         let path = real.to_str().expect("its name is text").to_owned();
         (dir, path)
+    }
+
+    /// The kind of the fault that a call must end with.
+    pub fn kind<T: std::fmt::Debug>(result: Result<T, IoFault>) -> IoKind {
+        result.expect_err("it must be refused").kind
+    }
+
+    /// A root in `w` with links of every kind, and `w/outside/secret` that holds an `s`.
+    #[cfg(unix)]
+    pub fn links(w: &str) -> String {
+        use std::os::unix::fs::symlink;
+        let home = format!("{w}/home");
+        for dir in ["home/s", "outside"] {
+            std::fs::create_dir_all(format!("{w}/{dir}")).expect("made");
+        }
+        for (file, text) in [("home/s/file", "f"), ("outside/secret", "s")] {
+            std::fs::write(format!("{w}/{file}"), text).expect("written");
+        }
+        for (to, link) in [
+            ("../outside", "out"),
+            ("../../outside", "s/out"),
+            ("../gone", "dangling"),
+            ("s", "inside"),
+            ("file", "s/to_file"),
+            ("../../outside/secret", "s/to_outside"),
+            ("../../outside/none", "s/to_nothing"),
+        ] {
+            symlink(to, format!("{home}/{link}")).expect("linked");
+        }
+        home
+    }
+
+    /// Whether a test runs in a process of its own, because [`command_again`] started it.
+    pub fn own_process() -> bool {
+        std::env::var_os("REASONIX_TEST_ALONE").is_some()
+    }
+
+    /// This test once more, alone in a process.
+    pub fn command_again(name: &str) -> Command {
+        let this = std::env::current_exe().expect("a test knows where it is");
+        let mut command = Command::new(this);
+        command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
+        command.env("REASONIX_TEST_ALONE", "1");
+        command
+    }
+
+    /// Runs it, and is as content as it is.
+    pub fn again(name: &str) {
+        let output = command_again(name).output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{errors}");
+        assert!(text.contains("1 passed"), "{text}");
     }
 }

@@ -4,24 +4,35 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reasonix_core::error::{IoFault, IoKind};
 
 use super::{fault, resolve};
+
+/// What becomes of directories that are missing on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parents {
+    /// Nothing: it is a fault.
+    Expected,
+    /// They are made, as open as the person's umask lets them be, and durable.
+    Made,
+    /// They and the root are made for us alone. [`Place::sync_way`] makes them durable.
+    Private,
+}
 
 /// A name in an open directory.
 pub(super) struct Place {
     dir: Dir,
     name: OsString,
     real: PathBuf,
+    root: PathBuf,
 }
 
 impl Place {
     /// The place of `real`, a path without links (its last part aside). With `beneath` it must be
-    /// under that root, and the way there is walked without following a link. With `parents`
-    /// missing directories are made.
-    pub fn of(real: PathBuf, beneath: Option<&str>, parents: bool) -> Result<Self, IoFault> {
+    /// under that root, and the way there is walked without following a link.
+    pub fn of(real: PathBuf, beneath: Option<&str>, parents: Parents) -> Result<Self, IoFault> {
         let shown = real.display().to_string();
         let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(IoFault::new(
@@ -42,7 +53,17 @@ impl Place {
         let dir = Dir::walk(&root, way, beneath.is_some(), parents)
             .map_err(|error| entering(&shown, &error))?;
         let name = name.to_owned();
-        Ok(Self { dir, name, real })
+        Ok(Self {
+            dir,
+            name,
+            real,
+            root,
+        })
+    }
+
+    /// Its path, the links on the way resolved.
+    pub fn real(&self) -> &Path {
+        &self.real
     }
 
     /// What is there; a link is not followed.
@@ -53,6 +74,24 @@ impl Place {
     /// Opened for reading, or for writing without cutting it; never waits, follows no link.
     pub fn open(&self, write: bool) -> io::Result<File> {
         self.dir.open(&self.name, write)
+    }
+
+    /// Opened to add to its end, or for reading and writing; made for us alone if it is missing,
+    /// and whether it was. Never waits, follows no link.
+    pub fn open_or_make(&self, append: bool) -> io::Result<(File, bool)> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for _ in 0..8 {
+            match self.dir.open_own(&self.name, append, false) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                found => return Ok((found?, false)),
+            }
+            match self.dir.open_own(&self.name, append, true) {
+                // Another one was faster.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+                made => return Ok((made?, true)),
+            }
+        }
+        Err(last)
     }
 
     /// A new file beside it under a name of its own, removed when dropped unless it was moved.
@@ -83,6 +122,12 @@ impl Place {
         self.dir.remove(&self.name)
     }
 
+    /// Removes what is there, a directory with all it holds. Nothing there is no fault, and no link
+    /// is followed.
+    pub fn remove_tree(&self) -> io::Result<()> {
+        self.dir.remove_tree(&self.name)
+    }
+
     /// Moves what is there to `to`, never over something.
     pub fn move_to(&self, to: &Self) -> io::Result<()> {
         self.dir.rename(&self.name, &to.dir, &to.name, false)
@@ -92,6 +137,39 @@ impl Place {
     pub fn sync(&self) -> io::Result<()> {
         self.dir.sync()
     }
+
+    /// Makes every name on the way from its root to it durable, and that of the root.
+    pub fn sync_way(&self) -> io::Result<()> {
+        self.dir.sync()?;
+        let above = self.real.parent().into_iter().flat_map(Path::ancestors);
+        for dir in above.skip(1).take_while(|dir| dir.starts_with(&self.root)) {
+            let way = dir.strip_prefix(&self.root).unwrap_or(dir);
+            Dir::walk(&self.root, way, true, Parents::Expected)?.sync()?;
+        }
+        let Some(above) = self.root.parent() else {
+            return Ok(());
+        };
+        match Dir::walk(above, Path::new(""), false, Parents::Expected) {
+            Ok(dir) => dir.sync(),
+            // Who may not look in there has made nothing in there.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Makes a root that is missing, for us alone. It comes once in the life of a home, so it is made
+/// durable at once.
+fn make_root(root: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = root.ancestors().take_while(|dir| !dir.exists()).collect();
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(root)?;
+    for above in missing.iter().filter_map(|dir| dir.parent()) {
+        Dir::walk(above, Path::new(""), false, Parents::Expected)?.sync()?;
+    }
+    Ok(())
 }
 
 /// A file under a temporary name.
@@ -147,6 +225,9 @@ mod unix {
     use rustix::fs::{AtFlags, Mode, OFlags};
     use rustix::io::Errno;
 
+    use super::super::tree;
+    use super::{Parents, make_root};
+
     const ENTER: OFlags = OFlags::RDONLY
         .union(OFlags::DIRECTORY)
         .union(OFlags::CLOEXEC);
@@ -154,8 +235,15 @@ mod unix {
     pub struct Dir(OwnedFd);
 
     impl Dir {
-        pub fn walk(root: &Path, way: &Path, confined: bool, make: bool) -> io::Result<Self> {
-            let mut dir = rustix::fs::open(root, ENTER, Mode::empty())?;
+        pub fn walk(root: &Path, way: &Path, confined: bool, parents: Parents) -> io::Result<Self> {
+            let make = parents != Parents::Expected;
+            let mut dir = match rustix::fs::open(root, ENTER, Mode::empty()) {
+                Err(Errno::NOENT) if parents == Parents::Private => {
+                    make_root(root)?;
+                    rustix::fs::open(root, ENTER, Mode::empty())?
+                }
+                found => found?,
+            };
             if !confined && !make {
                 let found = enter(&dir, way.as_os_str(), ENTER);
                 #[cfg(target_os = "linux")]
@@ -179,12 +267,15 @@ mod unix {
                 };
                 dir = match enter(&dir, name, ENTER | OFlags::NOFOLLOW) {
                     Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
-                        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
-                            Ok(()) => Self(dir).synced()?.0,
-                            Err(Errno::EXIST) => dir,
+                        let private = parents == Parents::Private;
+                        let mode = if private { 0o700 } else { 0o777 };
+                        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(mode)) {
+                            Ok(()) if private => {}
+                            Ok(()) => Self(dir).sync()?,
+                            Err(Errno::EXIST) => {}
                             Err(error) => return Err(error.into()),
-                        };
-                        return Self::walk(root, way, confined, make);
+                        }
+                        return Self::walk(root, way, confined, parents);
                     }
                     found => found?.0,
                 };
@@ -218,6 +309,23 @@ mod unix {
             Ok(File::from(file))
         }
 
+        pub fn open_own(&self, name: &OsStr, append: bool, new: bool) -> io::Result<File> {
+            let how = if append {
+                OFlags::WRONLY | OFlags::APPEND
+            } else {
+                OFlags::RDWR
+            };
+            let calm = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let make = if new {
+                OFlags::CREATE | OFlags::EXCL
+            } else {
+                OFlags::empty()
+            };
+            let mode = Mode::from_raw_mode(0o600);
+            let file = rustix::fs::openat(&self.0, name, how | calm | make, mode)?;
+            Ok(File::from(file))
+        }
+
         pub fn create(&self, name: &OsStr) -> io::Result<File> {
             let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let mode = Mode::from_raw_mode(0o666);
@@ -227,6 +335,10 @@ mod unix {
 
         pub fn remove(&self, name: &OsStr) -> io::Result<()> {
             Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+        }
+
+        pub fn remove_tree(&self, name: &OsStr) -> io::Result<()> {
+            tree::remove(&self.0, name)
         }
 
         pub fn rename(&self, from: &OsStr, to: &Self, name: &OsStr, over: bool) -> io::Result<()> {
@@ -249,15 +361,10 @@ mod unix {
 
         pub fn sync(&self) -> io::Result<()> {
             match rustix::fs::fsync(&self.0) {
-                // A file system where directories need no sync, or one we may not read.
-                Err(Errno::INVAL | Errno::BADF) => Ok(()),
+                // A file system where directories need no sync, or one we may not read or write.
+                Err(Errno::INVAL | Errno::BADF | Errno::NOTSUP | Errno::ROFS) => Ok(()),
                 done => Ok(done?),
             }
-        }
-
-        fn synced(self) -> io::Result<Self> {
-            self.sync()?;
-            Ok(self)
         }
     }
 
@@ -299,13 +406,17 @@ mod other {
     use std::io;
     use std::path::{Path, PathBuf};
 
+    use super::{Parents, make_root};
+
     pub struct Dir(PathBuf);
 
     impl Dir {
-        pub fn walk(root: &Path, way: &Path, _confined: bool, make: bool) -> io::Result<Self> {
+        pub fn walk(root: &Path, way: &Path, _: bool, parents: Parents) -> io::Result<Self> {
             let dir = root.join(way);
-            if make {
-                fs::create_dir_all(&dir)?;
+            match parents {
+                Parents::Expected => {}
+                Parents::Made => fs::create_dir_all(&dir)?,
+                Parents::Private => make_root(&dir)?,
             }
             fs::metadata(&dir)?;
             Ok(Self(dir))
@@ -320,12 +431,31 @@ mod other {
             how.read(!write).write(write).open(self.0.join(name))
         }
 
+        pub fn open_own(&self, name: &OsStr, append: bool, new: bool) -> io::Result<File> {
+            let mut how = OpenOptions::new();
+            how.read(!append).append(append).write(!append);
+            how.create_new(new).open(self.0.join(name))
+        }
+
         pub fn create(&self, name: &OsStr) -> io::Result<File> {
             File::create_new(self.0.join(name))
         }
 
         pub fn remove(&self, name: &OsStr) -> io::Result<()> {
             fs::remove_file(self.0.join(name))
+        }
+
+        pub fn remove_tree(&self, name: &OsStr) -> io::Result<()> {
+            let path = self.0.join(name);
+            let data = match fs::symlink_metadata(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                data => data?,
+            };
+            if data.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            }
         }
 
         pub fn rename(&self, from: &OsStr, to: &Self, name: &OsStr, over: bool) -> io::Result<()> {

@@ -46,7 +46,7 @@ pub fn resolve(path: &str) -> Result<Resolved, IoFault> {
 }
 
 /// The path with every link resolved; what does not exist is taken as it is written.
-pub(super) fn real(path: &str) -> Result<PathBuf, IoFault> {
+pub(crate) fn real(path: &str) -> Result<PathBuf, IoFault> {
     let mut ahead: VecDeque<OsString> = VecDeque::new();
     let mut real = PathBuf::new();
     if !Path::new(path).is_absolute() {
