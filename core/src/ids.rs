@@ -51,6 +51,11 @@ handle! {
 pub struct Counter(u64);
 
 impl Counter {
+    /// Goes on behind `number`, if it is not there yet.
+    pub fn skip(&mut self, number: u64) {
+        self.0 = self.0.max(number);
+    }
+
     /// The next number, from 1.
     #[expect(
         clippy::should_implement_trait,

@@ -6,8 +6,9 @@ use alloc::string::String;
 use super::opening::{auth_required, context_window};
 use super::options::{self, Axis};
 use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owner, Preset, content, models, render};
+use super::{Agent, Level, Owner, Preset, cards, content, models};
 use crate::call::{Call, Expect, News, Outcome, Write};
+use crate::engine::Message;
 use crate::error::IoKind;
 use crate::ids::{CallId, SessionKey, TurnKey};
 use crate::permission::Posture;
@@ -186,7 +187,9 @@ impl Agent {
         self.turns.insert(turn, key);
         self.set_title(key, &request.prompt);
         if prompt.files.is_empty() {
-            return self.with_engine(key, |engine, cx| engine.prompt(cx, prompt.parts));
+            return self.with_engine(key, |engine, cx| {
+                engine.prompt(cx, Message::new(prompt.parts))
+            });
         }
         let mut preparing = Preparing {
             parts: prompt.parts,
@@ -260,7 +263,9 @@ impl Agent {
         if preparing.writing.is_empty()
             && let Some(preparing) = session.preparing.take()
         {
-            self.with_engine(key, |engine, cx| engine.prompt(cx, preparing.parts));
+            self.with_engine(key, |engine, cx| {
+                engine.prompt(cx, Message::new(preparing.parts))
+            });
         }
     }
 
@@ -298,7 +303,7 @@ impl Agent {
         let reply = reply.as_ref().ok();
         match asking {
             Asking::Permit { card, always } => {
-                let decision = render::decision(reply, always);
+                let decision = cards::decision(reply, always);
                 self.with_engine(key, |engine, cx| engine.decided(cx, card, decision));
             }
             Asking::Question {
@@ -307,7 +312,7 @@ impl Agent {
                 questions,
                 mut answers,
             } => {
-                let answer = render::answer(reply, &questions[answers.len()]);
+                let answer = cards::answer(reply, &questions[answers.len()]);
                 let unanswered = answer == crate::tools::Answer::Unanswered;
                 answers.push(answer);
                 // Who does not answer one question is not asked the others.

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 
 use super::dispatch::turn_failed;
 use super::opening::auth_required;
-use super::session::Asking;
-use super::{Agent, Level, Owned, Owner, WallClock, render};
+use super::session::{Asking, Waiting};
+use super::{Agent, Level, Owned, Owner, WallClock, cards, render};
+use crate::engine::record::{Author, Record};
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
@@ -131,7 +132,8 @@ impl Agent {
         }
     }
 
-    /// Passes on what an engine said. Calls and their ends never wait for a slow client.
+    /// Passes on what an engine said. Calls and their ends never wait for a slow client, and
+    /// neither does what is remembered.
     fn pass_on(&mut self, key: SessionKey) {
         while let Some(output) = self.said.pop_front() {
             match output {
@@ -142,21 +144,31 @@ impl Agent {
                 Output::Abort { id } => self.effects.push_back(Owned::Abort(id)),
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
-                Output::Update(_)
-                | Output::Permit { .. }
-                | Output::Questions { .. }
-                | Output::Finished(_) => {
-                    let waits = self.sessions.get(&key).is_none_or(|s| !s.outbox.is_empty());
-                    let refused = if waits {
-                        Some(output)
-                    } else {
-                        self.show(key, output)
-                    };
-                    if let (Some(output), Some(session)) = (refused, self.sessions.get_mut(&key)) {
-                        session.outbox.push_back(output);
+                Output::Record(record) => {
+                    if is_seen_live(&record) {
+                        for update in render::record(&record, &self.config.limits) {
+                            self.show_in_order(key, Waiting::Drawn(update));
+                        }
                     }
                 }
+                output @ (Output::Update(_)
+                | Output::Permit { .. }
+                | Output::Questions { .. }
+                | Output::Finished(_)) => self.show_in_order(key, Waiting::Said(output)),
             }
+        }
+    }
+
+    /// Shows one thing after all that waits.
+    fn show_in_order(&mut self, key: SessionKey, next: Waiting) {
+        let waits = self.sessions.get(&key).is_none_or(|s| !s.outbox.is_empty());
+        let refused = if waits {
+            Some(next)
+        } else {
+            self.show(key, next)
+        };
+        if let (Some(next), Some(session)) = (refused, self.sessions.get_mut(&key)) {
+            session.outbox.push_back(next);
         }
     }
 
@@ -166,13 +178,13 @@ impl Agent {
             let Some(session) = self.sessions.get_mut(&key) else {
                 return;
             };
-            let Some(output) = session.outbox.pop_front() else {
+            let Some(next) = session.outbox.pop_front() else {
                 session.engine.held_until(self.now);
                 return;
             };
-            if let Some(output) = self.show(key, output) {
+            if let Some(next) = self.show(key, next) {
                 if let Some(session) = self.sessions.get_mut(&key) {
-                    session.outbox.push_front(output);
+                    session.outbox.push_front(next);
                 }
                 return;
             }
@@ -180,7 +192,20 @@ impl Agent {
     }
 
     /// Shows one thing to the client; gives it back if there is no room.
-    fn show(&mut self, key: SessionKey, output: Output) -> Option<Output> {
+    fn show(&mut self, key: SessionKey, next: Waiting) -> Option<Waiting> {
+        match next {
+            Waiting::Said(output) => self.show_output(key, output).map(Waiting::Said),
+            Waiting::Drawn(update) => {
+                let turn = self.sessions.get(&key)?.turn?;
+                match self.side.turn(turn)?.update(&update) {
+                    Err(CommandError::Full(())) => Some(Waiting::Drawn(update)),
+                    Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
+                }
+            }
+        }
+    }
+
+    fn show_output(&mut self, key: SessionKey, output: Output) -> Option<Output> {
         match output {
             Output::Update(update) => self.show_update(key, update).map(Output::Update),
             Output::Permit {
@@ -192,8 +217,7 @@ impl Agent {
                 let session = self.sessions.get_mut(&key)?;
                 let offered = always.is_some();
                 let limits = &self.config.limits;
-                let request =
-                    render::permission(session.id.clone(), call, proposal, always, limits);
+                let request = cards::permission(session.id.clone(), call, proposal, always, limits);
                 match self.side.ask::<RequestPermission>(&request) {
                     Ok(ask) => {
                         session.asks.insert(
@@ -230,6 +254,7 @@ impl Agent {
             Output::Start { .. }
             | Output::Abort { .. }
             | Output::Withdraw { .. }
+            | Output::Record(_)
             | Output::Log(_) => None,
         }
     }
@@ -257,12 +282,7 @@ impl Agent {
                     Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
                 }
             }
-            Update::Call { .. }
-            | Update::Running { .. }
-            | Update::Progress { .. }
-            | Update::Ended { .. }
-            | Update::Plan(_)
-            | Update::Usage { .. } => {
+            Update::Running { .. } | Update::Progress { .. } | Update::Usage { .. } => {
                 let frame = render::update(update.clone(), &self.config.limits);
                 match turn.update(&frame) {
                     Err(CommandError::Full(())) => Some(update),
@@ -287,7 +307,7 @@ impl Agent {
         };
         while let Some(next) = questions.get(answers.len()) {
             let limits = &self.config.limits;
-            let request = render::question(session.id.clone(), &call, next, limits);
+            let request = cards::question(session.id.clone(), &call, next, limits);
             let ask = request.and_then(|request| self.side.ask::<RequestPermission>(&request).ok());
             let Some(ask) = ask else {
                 answers.push(Answer::NotAsked);
@@ -311,16 +331,20 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        session.outbox.retain(|output| match output {
-            Output::Permit { card: waiting, .. } | Output::Questions { card: waiting, .. } => {
-                *waiting != card
-            }
-            Output::Update(_)
-            | Output::Start { .. }
-            | Output::Abort { .. }
-            | Output::Withdraw { .. }
-            | Output::Finished(_)
-            | Output::Log(_) => true,
+        session.outbox.retain(|waiting| match waiting {
+            Waiting::Said(
+                Output::Permit { card: asked, .. } | Output::Questions { card: asked, .. },
+            ) => *asked != card,
+            Waiting::Said(
+                Output::Update(_)
+                | Output::Record(_)
+                | Output::Start { .. }
+                | Output::Abort { .. }
+                | Output::Withdraw { .. }
+                | Output::Finished(_)
+                | Output::Log(_),
+            )
+            | Waiting::Drawn(_) => true,
         });
         let open = session
             .asks
@@ -384,9 +408,31 @@ fn say(
     turn: &mut TurnMut<'_>,
     kind: TextKind,
     text: &str,
-    message: Option<u64>,
+    message: u64,
 ) -> Result<(), CommandError<()>> {
     let mut buffer = [0; 21];
-    let id = message.map(|number| render::message_id(number, &mut buffer));
-    turn.text(kind, text, id)
+    let id = render::message_id(message, &mut buffer);
+    turn.text(kind, text, Some(id))
+}
+
+/// Whether the client sees a record when it is made. What a model says was seen as it came, and
+/// what a person says in a prompt their client shows by itself.
+fn is_seen_live(record: &Record) -> bool {
+    match record {
+        Record::User(user) => match user.from {
+            Author::Queue | Author::Guidance => true,
+            Author::Person | Author::Host => false,
+        },
+        Record::Assistant(_) => false,
+        Record::Call { .. }
+        | Record::Result(_)
+        | Record::Plan { .. }
+        | Record::Note { .. }
+        | Record::Session(_)
+        | Record::Options(_)
+        | Record::Summary { .. }
+        | Record::End(_)
+        | Record::Mended { .. }
+        | Record::Unknown => true,
+    }
 }

@@ -15,6 +15,24 @@ const AROUND: usize = 2 << 10;
 /// A note has room for this much.
 const NOTE: usize = 64;
 
+/// A text in pieces that each fit into a frame.
+pub(super) fn pieces<'a>(
+    text: &'a str,
+    limits: &Limits,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    // A piece is never empty: a character fits into any frame that the limits allow.
+    let most = limits.max_out_frame.saturating_sub(AROUND).max(16);
+    let mut rest = text;
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let piece = cut_json(rest, most);
+        rest = &rest[piece.len()..];
+        Some(piece)
+    })
+}
+
 /// Bytes of JSON that are left in a frame.
 #[derive(Debug)]
 pub(super) struct Room(usize);

@@ -4,6 +4,7 @@
 //! and the numbering of calls. It translates between them and has no rules of its own: what may be
 //! said is decided in `protocol`, what is done next in `engine`, what may run in `permission`.
 
+mod cards;
 mod config;
 mod content;
 mod dispatch;

@@ -1,33 +1,27 @@
-//! What the engine says, as the client sees it: engine updates to `session/update`, cards and
-//! questions to `session/request_permission`. Pure; decides nothing.
+//! What the engine says and what a session remembers, as the client sees it. Pure; decides nothing.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::fit::{self, Room};
-use crate::engine::{Decision, Update};
+use crate::engine::Update;
+use crate::engine::record::{Author, Record, Said, Shown, User};
 use crate::limits::Limits;
 use crate::protocol::schema::{
-    ContentBlock, ContentChunk, Diff, Json, PermissionOption, PermissionOptionKind, Plan,
-    PlanEntry, PlanEntryPriority, PlanEntryStatus, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SessionId, SessionUpdate, ToolCall,
-    ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
+    ContentBlock, ContentChunk, Diff, ImageContent, Json, Plan, PlanEntry, PlanEntryPriority,
+    PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind, UsageUpdate,
 };
-use crate::tools::{self, Answer, Proposal, Question, Todo, TodoStatus};
+use crate::tools::{self, Todo, TodoStatus};
 
 /// Most of a line (a title, the name of a choice) in one frame, bytes of JSON.
-const LINE: usize = 1 << 10;
+pub(super) const LINE: usize = 1 << 10;
 /// Most of a text beside other things in one frame, bytes of JSON.
-const SHOWN: usize = 16 << 10;
+pub(super) const SHOWN: usize = 16 << 10;
 /// Most of a result as data, and what is kept free for arguments, bytes of JSON.
-const DATA: usize = 4 << 10;
+pub(super) const DATA: usize = 4 << 10;
 /// What stands around an entry of a list, bytes of JSON.
-const OPTION: usize = 96;
-
-const ALLOW_ONCE: &str = "allow_once";
-const ALLOW_ALWAYS: &str = "allow_always";
-const REJECT_ONCE: &str = "reject_once";
+pub(super) const OPTION: usize = 96;
 
 /// The id of a message on the wire, written without the heap.
 pub(super) fn message_id(number: u64, buffer: &mut [u8; 21]) -> &str {
@@ -57,23 +51,12 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             message,
         } => {
             let mut chunk = ContentChunk::new(ContentBlock::text(text.as_str()));
-            chunk.message_id = message.map(|n| message_id(n, &mut [0; 21]).into());
+            chunk.message_id = Some(message_id(message, &mut [0; 21]).into());
             if thought {
                 SessionUpdate::AgentThoughtChunk(chunk)
             } else {
                 SessionUpdate::AgentMessageChunk(chunk)
             }
-        }
-        Update::Call { id, card } => {
-            let mut call = ToolCall::new(id, room.line(card.title, LINE));
-            call.name = Some(room.line(card.name, LINE));
-            call.kind = kind(card.kind);
-            call.status = ToolCallStatus::Pending;
-            call.locations = locations(card.locations, &mut room);
-            let left = room.left();
-            let input = card.raw_input.map(|input| room.arguments(input, left));
-            call.raw_input = input.and_then(Json::from_text);
-            SessionUpdate::ToolCall(call)
         }
         Update::Running { id } => {
             let mut change = ToolCallUpdate::new(id);
@@ -86,172 +69,135 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             change.content = Some(Vec::from([ToolCallContent::text(text)]));
             SessionUpdate::ToolCallUpdate(change)
         }
-        Update::Ended {
-            id,
-            ok,
-            text,
-            diffs,
-            output,
-            locations: places,
-        } => {
-            let mut change = ToolCallUpdate::new(id);
-            change.status = Some(if ok {
+        Update::Usage { used, size } => SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)),
+    }
+}
+
+/// What is seen of a record, live and when the session is loaded: nothing, one update, or more
+/// where a text is longer than a frame.
+pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
+    let mut room = Room::new(limits);
+    let one = |update| Vec::from([update]);
+    match record {
+        Record::User(user) => user_message(user, limits),
+        Record::Assistant(answer) => {
+            let mut id = [0; 21];
+            let id = message_id(answer.id, &mut id);
+            let mut updates = Vec::new();
+            for said in &answer.said {
+                let (text, thought) = match said {
+                    Said::Text(text) => (text, false),
+                    Said::Thought(text) => (text, true),
+                };
+                updates.extend(fit::pieces(text, limits).map(|piece| {
+                    let mut chunk = ContentChunk::new(ContentBlock::text(piece));
+                    chunk.message_id = Some(id.into());
+                    if thought {
+                        SessionUpdate::AgentThoughtChunk(chunk)
+                    } else {
+                        SessionUpdate::AgentMessageChunk(chunk)
+                    }
+                }));
+            }
+            updates
+        }
+        Record::Call { id, card } => {
+            let mut call = ToolCall::new(id.clone(), room.line(card.title.clone(), LINE));
+            call.name = Some(room.line(card.name.clone(), LINE));
+            call.kind = kind(card.kind);
+            call.status = ToolCallStatus::Pending;
+            call.locations = locations(card.locations.clone(), &mut room);
+            let left = room.left();
+            let input = card.raw_input.clone();
+            let input = input.map(|input| room.arguments(input, left));
+            call.raw_input = input.and_then(Json::from_text);
+            one(SessionUpdate::ToolCall(call))
+        }
+        Record::Result(result) => {
+            let mut change = ToolCallUpdate::new(result.id.clone());
+            change.status = Some(if result.ok {
                 ToolCallStatus::Completed
             } else {
                 ToolCallStatus::Failed
             });
-            if !places.is_empty() {
-                change.locations = Some(locations(places, &mut room));
+            if !result.locations.is_empty() {
+                change.locations = Some(locations(result.locations.clone(), &mut room));
             }
-            let output = output.map(|output| room.data(output, DATA));
+            let output = result.output.clone().map(|output| room.data(output, DATA));
             change.raw_output = output.and_then(Json::from_text);
-            let text = room.text(&text, SHOWN, limits.max_tool_update);
-            let diffs = room.diffs(diffs, 0);
+            let text = result.shown.as_ref().unwrap_or(&result.text);
+            let text = room.text(text, SHOWN, limits.max_tool_update);
+            let diffs = room.diffs(result.diffs.clone(), 0);
             let mut content: Vec<_> = diffs.into_iter().map(diff).collect();
             if !text.is_empty() {
                 content.push(ToolCallContent::text(text));
             }
             change.content = Some(content);
-            SessionUpdate::ToolCallUpdate(change)
+            one(SessionUpdate::ToolCallUpdate(change))
         }
-        Update::Plan(todos) => SessionUpdate::Plan(plan(todos, &mut room)),
-        Update::Usage { used, size } => SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)),
+        Record::Plan { todos } => one(SessionUpdate::Plan(plan(todos.clone(), &mut room))),
+        Record::Note { text } => fit::pieces(text, limits)
+            .map(|piece| {
+                SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::text(piece)))
+            })
+            .collect(),
+        Record::Session(_)
+        | Record::Options(_)
+        | Record::Summary { .. }
+        | Record::End(_)
+        | Record::Mended { .. }
+        | Record::Unknown => Vec::new(),
     }
 }
 
-/// The request for a card.
-pub(super) fn permission(
-    session: SessionId,
-    call: String,
-    proposal: Proposal,
-    always: Option<String>,
-    limits: &Limits,
-) -> RequestPermissionRequest {
-    let mut room = Room::new(limits);
-    let mut about = ToolCallUpdate::new(call);
-    about.title = Some(room.line(proposal.card.title, LINE));
-    about.name = Some(room.line(proposal.card.name, LINE));
-    about.kind = Some(kind(proposal.card.kind));
-    about.status = Some(ToolCallStatus::Pending);
-    about.locations = Some(locations(proposal.card.locations, &mut room));
-    let always = always.map(|name| room.line(name, LINE));
-    // What would change decides; the arguments say the same once more.
-    if !proposal.diffs.is_empty() {
-        let diffs = room.diffs(proposal.diffs, DATA);
-        about.content = Some(diffs.into_iter().map(diff).collect());
+/// What somebody said, block by block; nothing of what the agent itself says to the model.
+fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
+    if user.from == Author::Host {
+        return Vec::new();
     }
-    let left = room.left();
-    let input = proposal.card.raw_input;
-    let input = input.map(|input| room.arguments(input, left));
-    about.raw_input = input.and_then(Json::from_text);
-    let option = |id: &str, name: String, kind| PermissionOption::new(id, name, kind);
-    let mut options = Vec::from([option(
-        ALLOW_ONCE,
-        "Allow".into(),
-        PermissionOptionKind::AllowOnce,
-    )]);
-    options
-        .extend(always.map(|name| option(ALLOW_ALWAYS, name, PermissionOptionKind::AllowAlways)));
-    options.push(option(
-        REJECT_ONCE,
-        "Reject".into(),
-        PermissionOptionKind::RejectOnce,
-    ));
-    RequestPermissionRequest::new(session, about, options)
-}
-
-/// What an answer to a card means: everything but an option that was offered denies.
-pub(super) fn decision(answer: Option<&RequestPermissionResponse>, always: bool) -> Decision {
-    match (answer, selected(answer)) {
-        (_, Some(ALLOW_ONCE)) => Decision::Once,
-        (_, Some(ALLOW_ALWAYS)) if always => Decision::Always,
-        (_, Some(REJECT_ONCE)) => Decision::Reject,
-        // No answer, or none that fits.
-        (None, _) | (_, Some(_)) => Decision::Unasked,
-        (Some(_), None) => Decision::Unanswered,
-    }
-}
-
-/// The request that asks one question of a client that has no forms; none if it cannot be asked
-/// this way, since there is nothing to choose.
-pub(super) fn question(
-    session: SessionId,
-    call: &str,
-    question: &Question,
-    limits: &Limits,
-) -> Option<RequestPermissionRequest> {
-    if question.options.is_empty() {
-        return None;
-    }
-    let mut room = Room::new(limits);
-    let mut about = ToolCallUpdate::new(call);
-    about.title = Some(room.text(&question.text, SHOWN, limits.max_tool_update));
-    about.kind = Some(ToolKind::Other);
-    let mut content = Vec::new();
-    if let Some(header) = &question.header {
-        content.push(ToolCallContent::text(room.line(header.clone(), LINE)));
-    }
-    let mut options: Vec<_> = question
-        .options
-        .iter()
-        .enumerate()
-        .map_while(|(n, choice)| {
-            let name = match &choice.description {
-                Some(description) => format!("{} - {description}", choice.label),
-                None => choice.label.clone(),
-            };
-            if room.left() < 2 * LINE {
-                return None;
+    let mut blocks = Vec::new();
+    let text = |blocks: &mut Vec<ContentBlock>, text: &str| {
+        blocks.extend(fit::pieces(text, limits).map(ContentBlock::text));
+    };
+    let image = |blocks: &mut Vec<ContentBlock>, at: usize| {
+        blocks.extend(user.images.get(at).map(|image| {
+            ContentBlock::Image(ImageContent::new(image.data.clone(), image.mime.clone()))
+        }));
+    };
+    match &user.shown {
+        None => {
+            text(&mut blocks, &user.text);
+            (0..user.images.len()).for_each(|at| image(&mut blocks, at));
+        }
+        Some(shown) => {
+            for part in shown {
+                match part {
+                    Shown::Text(said) => text(&mut blocks, said),
+                    Shown::Image(at) => image(&mut blocks, *at),
+                    // What a later version wrote and this one cannot read is left out.
+                    Shown::Block(json) => blocks.extend(serde_json::from_str(json)),
+                }
             }
-            let name = room.line(name, LINE);
-            room.take(OPTION);
-            Some(PermissionOption::new(
-                format!("{}:{}", question.id, n + 1),
-                name,
-                PermissionOptionKind::AllowOnce,
-            ))
+        }
+    }
+    let id = format!("u{}", user.id);
+    blocks
+        .into_iter()
+        .map(|block| {
+            let mut chunk = ContentChunk::new(block);
+            chunk.message_id = Some(id.clone());
+            SessionUpdate::UserMessageChunk(chunk)
         })
-        .collect();
-    let more = question.options.len() - options.len();
-    if more > 0 {
-        let note = format!("[… {more} more choices not shown]");
-        content.push(ToolCallContent::text(note));
-    }
-    about.content = (!content.is_empty()).then_some(content);
-    options.push(PermissionOption::new(
-        format!("{}:cancel", question.id),
-        "Cancel",
-        PermissionOptionKind::RejectOnce,
-    ));
-    Some(RequestPermissionRequest::new(session, about, options))
+        .collect()
 }
 
-/// What an answer to a question means.
-pub(super) fn answer(reply: Option<&RequestPermissionResponse>, question: &Question) -> Answer {
-    let chosen = selected(reply)
-        .and_then(|id| id.strip_prefix(question.id.as_str())?.strip_prefix(':'))
-        .and_then(|number| number.parse::<usize>().ok())
-        .and_then(|number| question.options.get(number.checked_sub(1)?));
-    match chosen {
-        Some(choice) => Answer::Chosen(Vec::from([choice.label.clone()])),
-        None => Answer::Unanswered,
-    }
-}
-
-fn selected(answer: Option<&RequestPermissionResponse>) -> Option<&str> {
-    match &answer?.outcome {
-        RequestPermissionOutcome::Selected(chosen) => Some(&chosen.option_id),
-        RequestPermissionOutcome::Cancelled => None,
-    }
-}
-
-fn diff(change: tools::Diff) -> ToolCallContent {
+pub(super) fn diff(change: tools::Diff) -> ToolCallContent {
     let mut item = Diff::new(change.path, change.new);
     item.old_text = change.old;
     ToolCallContent::Diff(item)
 }
 
-fn locations(places: Vec<tools::Location>, room: &mut Room) -> Vec<ToolCallLocation> {
+pub(super) fn locations(places: Vec<tools::Location>, room: &mut Room) -> Vec<ToolCallLocation> {
     // A path that is cut leads nowhere: it is left out.
     places
         .into_iter()
@@ -267,7 +213,7 @@ fn locations(places: Vec<tools::Location>, room: &mut Room) -> Vec<ToolCallLocat
         .collect()
 }
 
-fn kind(kind: tools::ToolKind) -> ToolKind {
+pub(super) fn kind(kind: tools::ToolKind) -> ToolKind {
     match kind {
         tools::ToolKind::Read => ToolKind::Read,
         tools::ToolKind::Edit => ToolKind::Edit,
@@ -312,31 +258,11 @@ fn plan(todos: Vec<Todo>, room: &mut Room) -> Plan {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cards;
     use super::*;
-    use crate::protocol::schema::SelectedPermissionOutcome;
-
-    fn reply(id: &str) -> RequestPermissionResponse {
-        RequestPermissionResponse::new(RequestPermissionOutcome::Selected(
-            SelectedPermissionOutcome::new(id),
-        ))
-    }
-
-    #[test]
-    fn an_option_that_was_not_offered_denies() {
-        for (id, always, expected) in [
-            ("allow_once", false, Decision::Once),
-            ("allow_always", true, Decision::Always),
-            ("allow_always", false, Decision::Unasked),
-            ("reject_once", true, Decision::Reject),
-            ("made-up", true, Decision::Unasked),
-            ("", true, Decision::Unasked),
-        ] {
-            assert_eq!(decision(Some(&reply(id)), always), expected, "{id}");
-        }
-        assert_eq!(decision(None, true), Decision::Unasked);
-        let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
-        assert_eq!(decision(Some(&cancelled), true), Decision::Unanswered);
-    }
+    use crate::engine::record::ToolResult;
+    use crate::tools::{Proposal, Question};
+    use alloc::string::String;
 
     #[test]
     fn message_ids_are_a_letter_and_the_number() {
@@ -396,50 +322,53 @@ mod tests {
                 }
                 diffs
             };
-            let ended = Update::Ended {
+            let ended = Record::Result(ToolResult {
                 id: "a".into(),
                 ok: true,
                 text: long.clone(),
+                shown: None,
                 diffs: diff(),
                 output: Some(string.clone()),
                 locations: Vec::from([tools::Location::new(long.as_str(), None)]),
-            };
+            });
             let todo = tools::Todo {
                 content: long.clone(),
                 status: TodoStatus::Pending,
                 level: 0,
             };
-            for (part, update) in [
-                ("truncated", ended),
+            let progress = Update::Progress {
+                id: "a".into(),
+                text: long.clone(),
+            };
+            let todos = alloc::vec![todo; 90];
+            let call = Record::Call {
+                id: "a".into(),
+                card: card.clone(),
+            };
+            for (part, frames) in [
+                ("truncated", record(&ended, &limits)),
                 (
                     "more entries not shown",
-                    Update::Plan(alloc::vec![todo; 90]),
+                    record(&Record::Plan { todos }, &limits),
                 ),
-                (
-                    "truncated",
-                    Update::Progress {
-                        id: "a".into(),
-                        text: long.clone(),
-                    },
-                ),
-                (
-                    "not shown",
-                    Update::Call {
-                        id: "a".into(),
-                        card: card.clone(),
-                    },
-                ),
+                ("truncated", Vec::from([update(progress, &limits)])),
+                ("not shown", record(&call, &limits)),
             ] {
-                let frame = super::update(update, &limits);
+                let [frame] = &frames[..] else {
+                    panic!("one update")
+                };
                 assert!(
-                    length(&frame) <= limits.max_out_frame,
+                    length(frame) <= limits.max_out_frame,
                     "{part} {piece:?}: {}",
-                    length(&frame)
+                    length(frame)
                 );
                 assert!(
-                    serde_json::to_string(&frame).expect("JSON").contains(part),
+                    serde_json::to_string(frame).expect("JSON").contains(part),
                     "{part}"
                 );
+            }
+            for frame in record(&Record::Note { text: long.clone() }, &limits) {
+                assert!(length(&frame) <= limits.max_out_frame);
             }
             let question = Question {
                 id: "q1".into(),
@@ -449,7 +378,7 @@ mod tests {
                 multi: false,
             };
             let frame =
-                super::question("s".into(), "a", &question, &limits).expect("it can be asked");
+                cards::question("s".into(), "a", &question, &limits).expect("it can be asked");
             assert!(
                 length(&frame) <= limits.max_out_frame,
                 "{piece:?}: {}",
@@ -457,7 +386,7 @@ mod tests {
             );
             let mut proposal = proposal(card);
             proposal.diffs = diff();
-            let frame = permission("s".into(), "a".into(), proposal, Some(long), &limits);
+            let frame = cards::permission("s".into(), "a".into(), proposal, Some(long), &limits);
             assert!(
                 length(&frame) <= limits.max_out_frame,
                 "{piece:?}: {}",
@@ -478,7 +407,7 @@ mod tests {
             old: Some(text.clone()),
             new: text.clone(),
         }]);
-        let request = permission("s".into(), "a".into(), proposal, None, &limits);
+        let request = cards::permission("s".into(), "a".into(), proposal, None, &limits);
         let frame = serde_json::to_string(&request).expect("JSON");
         assert_eq!(frame.matches(&text).count(), 2);
         assert!(

@@ -9,7 +9,7 @@ use super::options::Axes;
 use crate::engine::{CardId, Engine, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
-use crate::protocol::schema::SessionId;
+use crate::protocol::schema::{SessionId, SessionUpdate};
 use crate::time::Deadline;
 use crate::tools::{Answer, Question};
 
@@ -26,7 +26,7 @@ pub(super) struct Session {
     pub(super) preparing: Option<Preparing>,
     /// What the client is to see, in order, while it has no room. As long as something is here the
     /// engine makes nothing more, and its calls are not read.
-    pub(super) outbox: VecDeque<Output>,
+    pub(super) outbox: VecDeque<Waiting>,
     /// Open requests to the client.
     pub(super) asks: BTreeMap<AskId, Asking>,
     /// Bytes that its calls brought since its engine last took in all there was.
@@ -37,6 +37,14 @@ pub(super) struct Session {
     pub(super) queued: bool,
     /// When the engine wants to be woken, as it stands in the list of timers.
     pub(super) timer: Option<Deadline>,
+}
+
+/// Something that waits for a client that reads slowly.
+pub(super) enum Waiting {
+    /// What the engine said.
+    Said(Output),
+    /// What is seen of a record.
+    Drawn(SessionUpdate),
 }
 
 /// An open request to the client.

@@ -5,7 +5,7 @@
 //! order in which they came, so that equal news give equal frames.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,6 +14,7 @@ use super::Context;
 use super::authority::Authority;
 use super::history::History;
 use super::output::{CardId, Decision, Output, Update};
+use super::record::{Record, ToolResult};
 use crate::call::News;
 use crate::ids::{CallId, Counter};
 use crate::model::{ModelCall, ToolUse};
@@ -79,7 +80,7 @@ impl Batch {
             .enumerate()
             .map(|(n, (tool, call))| {
                 let run = ToolRun::start(&call.name, &tool.arguments, workspace);
-                cx.out.push_back(Output::Update(Update::Call {
+                cx.out.push_back(Output::Record(Record::Call {
                     id: tool.id.clone(),
                     card: run.card().clone(),
                 }));
@@ -120,6 +121,7 @@ impl Batch {
     }
 
     /// Does what can be done now. Returns whether anything happened.
+    #[allow(clippy::too_many_arguments)] // the parts of one engine, lent for one step
     pub(super) fn step(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,6 +130,7 @@ impl Batch {
         authority: &Authority,
         cards: &mut Counter,
         jobs: &mut BTreeMap<CallId, JobId>,
+        history: &mut History,
     ) -> bool {
         let mut moved = false;
         let mut asking = self.slots.iter().any(Slot::asks);
@@ -152,7 +155,7 @@ impl Batch {
                 moved = true;
             }
         }
-        self.release(cx.out) || moved
+        self.release(cx, history) || moved
     }
 
     fn may_begin(&self, at: usize, cx: &Context<'_>) -> bool {
@@ -167,40 +170,31 @@ impl Batch {
         }
     }
 
-    fn release(&mut self, out: &mut VecDeque<Output>) -> bool {
+    /// Gives out the results that are due: to the model's memory and to the client.
+    fn release(&mut self, cx: &mut Context<'_>, history: &mut History) -> bool {
         let before = self.released;
         while let Some(Slot {
             stage: Stage::Over,
-            outcome: Some(outcome),
+            outcome,
             id,
             ..
-        }) = self.slots.get(self.released)
+        }) = self.slots.get_mut(self.released)
+            && let Some(outcome) = outcome.take()
         {
-            out.push_back(Output::Update(Update::Ended {
+            let record = Record::Result(ToolResult {
                 id: id.clone(),
                 ok: outcome.ok,
-                text: outcome
-                    .shown
-                    .clone()
-                    .unwrap_or_else(|| outcome.text.clone()),
-                diffs: outcome.diffs.clone(),
-                output: outcome.raw_output.clone(),
-                locations: outcome.locations.clone(),
-            }));
+                text: outcome.text,
+                shown: outcome.shown,
+                diffs: outcome.diffs,
+                output: outcome.raw_output,
+                locations: outcome.locations,
+            });
+            history.apply(&record);
+            cx.out.push_back(Output::Record(record));
             self.released += 1;
         }
         self.released > before
-    }
-
-    /// Writes the results into the history.
-    pub(super) fn record(&self, history: &mut History) {
-        for slot in &self.slots {
-            let text = slot
-                .outcome
-                .as_ref()
-                .map_or(NOT_BEGUN, |outcome| &outcome.text);
-            history.tool(&slot.id, text.into());
-        }
     }
 
     pub(super) fn handle_news(
@@ -313,7 +307,7 @@ impl Batch {
 
     /// Ends what runs, starts nothing more, and shows every call as ended. Returns the calls that
     /// have to settle.
-    pub(super) fn cancel(&mut self, cx: &mut Context<'_>) -> Vec<CallId> {
+    pub(super) fn cancel(&mut self, cx: &mut Context<'_>, history: &mut History) -> Vec<CallId> {
         let mut open = Vec::new();
         for slot in &mut self.slots {
             match slot.stage {
@@ -334,7 +328,7 @@ impl Batch {
                 slot.outcome = Some(outcome.unwrap_or_else(|| failed(slot.cut_off().into())));
             }
         }
-        self.release(cx.out);
+        self.release(cx, history);
         open
     }
 }
@@ -423,7 +417,7 @@ impl Slot {
                     text,
                 }));
             }
-            Step::Plan(todos) => cx.out.push_back(Output::Update(Update::Plan(todos))),
+            Step::Plan(todos) => cx.out.push_back(Output::Record(Record::Plan { todos })),
             Step::Detach(job) => {
                 if let Some(id) = self.call.take() {
                     jobs.insert(id, job);

@@ -5,10 +5,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::record::Record;
 use super::turn::{Phase, Turn};
-use super::{Context, Engine, Output, Update};
+use super::{Context, Engine};
 use crate::limits::Limits;
-use crate::model::{Answer, ChatMessage, FaultKind, ModelFault, Text};
+use crate::model::{Answer, ChatMessage, FaultKind, ModelFault};
 
 /// Messages at the end that stay as they are.
 const KEEP: usize = 8;
@@ -92,17 +93,20 @@ impl Engine {
         }
         let summary = summary
             .unwrap_or_else(|| String::from("The older part of the conversation was left out."));
-        let keep = self.history.messages().len() - cut;
-        let gone = self.history.compact(keep, summary);
+        self.record(
+            cx,
+            Record::Summary {
+                gone: cut,
+                text: summary,
+            },
+        );
         self.used = None;
-        if let Some(turn) = &mut self.turn {
-            turn.before = turn.before.after_compaction(gone);
-        }
-        cx.out.push_back(Output::Update(Update::Text {
-            thought: false,
-            text: Text::Owned(format!("\n\n[compacted {gone} messages]\n\n")),
-            message: None,
-        }));
+        self.record(
+            cx,
+            Record::Note {
+                text: format!("\n\n[compacted {cut} messages]\n\n"),
+            },
+        );
         self.ask_model(cx);
     }
 }

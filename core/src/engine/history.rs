@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::slice::SliceIndex;
 
+use super::record::{Extent, Reason, Record};
 use crate::model::{ChatMessage, Part, ToolUse};
 
 /// The messages of a session without the system prompt.
@@ -20,17 +21,8 @@ pub struct History {
     ids: BTreeSet<String>,
     /// Calls of the last assistant message that have no tool message yet, in order.
     open: Vec<String>,
-}
-
-/// A place in a history to go back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(usize);
-
-impl Mark {
-    /// The same place after the first `gone` messages were replaced by one.
-    pub fn after_compaction(self, gone: usize) -> Self {
-        Self(self.0.saturating_sub(gone) + 1)
-    }
+    /// Where the last turn began.
+    before: usize,
 }
 
 impl History {
@@ -39,26 +31,67 @@ impl History {
         &self.messages
     }
 
-    /// Where it ends now.
-    pub fn mark(&self) -> Mark {
-        Mark(self.messages.len())
+    /// Calls of the last answer that have no result yet, in order.
+    pub fn open_calls(&self) -> &[String] {
+        &self.open
     }
 
-    /// Forgets what came after `mark`. Ids stay used: clients have seen them.
-    pub fn rewind(&mut self, mark: Mark) {
-        self.messages.truncate(mark.0);
+    /// Takes in what happened. The only way in which a session's history changes, live or loaded.
+    pub fn apply(&mut self, record: &Record) {
+        match record {
+            Record::User(user) => {
+                if user.from.begins_turn() {
+                    self.answer_open("not run");
+                    self.before = self.messages.len();
+                }
+                self.user(user.parts());
+            }
+            Record::Assistant(answer) => match answer.extent {
+                Extent::Whole | Extent::Partial => {
+                    self.ids
+                        .extend(answer.calls.iter().map(|call| call.id.clone()));
+                    let thought = answer.echo.then(|| answer.thought());
+                    let thought = thought.filter(|thought| !thought.is_empty());
+                    self.assistant(answer.text(), thought, answer.calls.clone());
+                }
+                Extent::Dropped => {}
+            },
+            Record::Result(result) => self.tool(&result.id, result.text.clone()),
+            Record::Summary { gone, text } => self.replace(*gone, text.clone()),
+            Record::End(end) => match end.reason {
+                Reason::Refusal => self.rewind(),
+                Reason::EndTurn
+                | Reason::MaxTokens
+                | Reason::MaxTurnRequests
+                | Reason::Cancelled
+                | Reason::Failed
+                | Reason::Interrupted => {}
+            },
+            Record::Session(_)
+            | Record::Options(_)
+            | Record::Call { .. }
+            | Record::Plan { .. }
+            | Record::Note { .. }
+            | Record::Mended { .. }
+            | Record::Unknown => {}
+        }
+    }
+
+    /// Forgets the last turn. Ids stay used: clients have seen them.
+    fn rewind(&mut self) {
+        self.messages.truncate(self.before);
         self.open.clear();
     }
 
     /// Adds what the person said.
-    pub fn user(&mut self, parts: Vec<Part>) {
+    fn user(&mut self, parts: Vec<Part>) {
         self.answer_open("not run");
         self.messages.push(ChatMessage::User(parts));
     }
 
     /// Adds what the model said. An answer with nothing in it leaves no message, since providers
     /// refuse empty ones.
-    pub fn assistant(&mut self, text: String, reasoning: Option<String>, calls: Vec<ToolUse>) {
+    fn assistant(&mut self, text: String, reasoning: Option<String>, calls: Vec<ToolUse>) {
         self.answer_open("not run");
         if text.is_empty() && calls.is_empty() {
             return;
@@ -72,7 +105,7 @@ impl History {
     }
 
     /// Adds the result of an open call; a call that is not open is not answered again.
-    pub fn tool(&mut self, id: &str, text: String) {
+    fn tool(&mut self, id: &str, text: String) {
         if let Some(at) = self.open.iter().position(|open| open == id) {
             let id = self.open.remove(at);
             self.messages.push(ChatMessage::Tool { id, text });
@@ -80,7 +113,7 @@ impl History {
     }
 
     /// Gives every open call the result `why`.
-    pub fn answer_open(&mut self, why: &str) {
+    fn answer_open(&mut self, why: &str) {
         for id in core::mem::take(&mut self.open) {
             self.messages.push(ChatMessage::Tool {
                 id,
@@ -126,23 +159,21 @@ impl History {
         }
     }
 
-    /// Replaces everything before the last `keep` messages by a summary. The cut never separates a
-    /// call from its results. Returns how many messages went.
-    pub fn compact(&mut self, keep: usize, summary: String) -> usize {
-        let cut = self.cut_for(keep);
-        if cut == 0 {
-            return 0;
-        }
-        let rest = self.messages.split_off(cut);
+    /// Replaces the first `gone` messages, as [`cut_for`](Self::cut_for) counted them, by a
+    /// summary.
+    fn replace(&mut self, gone: usize, summary: String) {
+        let gone = gone.min(self.messages.len());
+        let rest = self.messages.split_off(gone);
         self.messages.clear();
         self.messages
             .push(ChatMessage::User(alloc::vec![Part::Text(summary)]));
         self.messages.extend(rest);
-        cut
+        self.before = self.before.saturating_sub(gone) + 1;
     }
 
-    /// How many messages a compaction that keeps about `keep` would take: more where those would
-    /// hold over half of the bytes, since nothing would be won.
+    /// How many messages a compaction that keeps about `keep` takes: more where those would hold
+    /// over half of the bytes, since nothing would be won. The cut never separates a call from its
+    /// results.
     pub fn cut_for(&self, keep: usize) -> usize {
         let last = self.messages.len().saturating_sub(1);
         let mut cut = self.messages.len().saturating_sub(keep);
@@ -293,8 +324,9 @@ mod tests {
             history.tool(&id, "result".into());
             history.assistant(format!("answer {n}"), None, vec![]);
         }
-        let gone = history.compact(6, "summary".into());
+        let gone = history.cut_for(6);
         assert_eq!(gone, 9);
+        history.replace(gone, "summary".into());
         assert_eq!(history.messages()[0], ChatMessage::User(text("summary")));
         assert!(matches!(
             history.messages()[1],
@@ -316,7 +348,9 @@ mod tests {
                 }
             }
             let whole = history.bytes();
-            assert!(history.compact(8, "summary".into()) > 1);
+            let gone = history.cut_for(8);
+            assert!(gone > 1);
+            history.replace(gone, "summary".into());
             assert!(
                 history.bytes() <= whole / 2 + 100,
                 "{before} {heavy} {results}"

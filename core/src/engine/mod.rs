@@ -1,10 +1,11 @@
 //! The agent loop of one session: model → tools → model → stop. Knows no bytes, no JSON-RPC.
 //!
-//! A turn is in one of four phases. `step` takes one event at a time, and only while the client
+//! A turn is in one of five phases. `step` takes one event at a time, and only while the client
 //! has room, so nothing runs ahead of a slow reader.
 //!
 //! | phase | left by | for |
 //! | --- | --- | --- |
+//! | `Claiming` | what comes from the inbox is on the disk | `Answering` |
 //! | `Answering` | answer with calls | `Tools` |
 //! | | answer without calls | over: `end_turn` |
 //! | | answer cut by its length | `Answering` once more, then over: `max_tokens` |
@@ -18,6 +19,7 @@
 //!
 //! | file | what lives there |
 //! | --- | --- |
+//! | `record` | what a session remembers, as events |
 //! | `history` | what the model is told, always well formed |
 //! | `instructions` | the system prompt |
 //! | `batch` | the tool calls of one answer: order, permission, results |
@@ -31,15 +33,17 @@ mod compaction;
 mod history;
 mod instructions;
 mod output;
+pub mod record;
 mod turn;
 
 #[cfg(test)]
 mod tests;
 
 pub use authority::Authority;
-pub use history::{History, Mark};
+pub use history::History;
 pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
 pub use output::{CardId, Decision, Ending, Output, Update};
+pub use record::{Message, Record};
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -55,7 +59,11 @@ use crate::permission::Posture;
 use crate::time::{Deadline, Instant};
 use crate::tools::{self, Answer, JobId, ToolState, Workspace};
 
+use record::{Author, End, Reason, ToolResult};
 use turn::{Phase, Turn};
+
+/// What the model is told of a call that was under way when the agent ended.
+const BROKEN_OFF: &str = "The agent ended while this ran: it may have taken effect in part.";
 
 /// What the parent lends for one call of a method.
 pub struct Context<'a> {
@@ -119,9 +127,15 @@ pub struct Engine {
     turn: Option<Turn>,
     jobs: BTreeMap<CallId, JobId>,
     messages: Counter,
+    /// Numbers for what is said to the model.
+    spoken: Counter,
     cards: Counter,
+    /// What the person said while the turn runs, and the model has not heard yet.
+    guidance: VecDeque<Message>,
     /// Tokens that the last request held, as the provider counted them.
     used: Option<u64>,
+    /// The last turn that was restored has no end.
+    broken_off: bool,
 }
 
 /// What comes with the next turn.
@@ -149,8 +163,11 @@ impl Engine {
             turn: None,
             jobs: BTreeMap::new(),
             messages: Counter::default(),
+            spoken: Counter::default(),
             cards: Counter::default(),
+            guidance: VecDeque::new(),
             used: None,
+            broken_off: false,
         }
     }
 
@@ -215,22 +232,150 @@ impl Engine {
     }
 
     /// A prompt begins a turn. The parent sees to it that none runs.
-    pub fn prompt(&mut self, cx: &mut Context<'_>, parts: Vec<Part>) {
+    ///
+    /// One that comes from an item of the inbox waits for [`claimed`](Self::claimed) before the
+    /// model is asked.
+    pub fn prompt(&mut self, cx: &mut Context<'_>, message: Message) {
         debug_assert!(
             self.turn.is_none(),
             "the protocol admits one turn a session"
         );
         self.take_next();
         if let Brain::Script(cursor) = &mut self.brain {
-            cursor.begin_turn(parts.iter().filter_map(|part| match part {
+            cursor.begin_turn(message.parts.iter().filter_map(|part| match part {
                 Part::Text(text) => Some(text.as_str()),
                 Part::Image { .. } => None,
             }));
         }
-        let before = self.history.mark();
-        self.history.user(parts);
-        self.turn = Some(Turn::new(before));
-        self.ask_model(cx);
+        let queued = message.item.is_some();
+        let from = if queued {
+            Author::Queue
+        } else {
+            Author::Person
+        };
+        self.say(cx, from, message);
+        self.turn = Some(Turn::new());
+        if !queued {
+            self.ask_model(cx);
+        }
+    }
+
+    /// Guidance for the turn that runs: the model hears it with its next call. What is left when
+    /// the turn is over is given back by [`take_guidance`](Self::take_guidance).
+    pub fn guide(&mut self, message: Message) {
+        debug_assert!(self.turn.is_some(), "only a turn is guided");
+        self.guidance.push_back(message);
+    }
+
+    /// Guidance that the model has not heard, oldest first.
+    pub fn take_guidance(&mut self) -> VecDeque<Message> {
+        core::mem::take(&mut self.guidance)
+    }
+
+    /// Takes back guidance by its item. False: the model has heard it.
+    pub fn withdraw_guidance(&mut self, item: &str) -> bool {
+        let before = self.guidance.len();
+        self.guidance
+            .retain(|message| message.item.as_deref() != Some(item));
+        self.guidance.len() < before
+    }
+
+    /// The claims that were recorded are on the disk: the turn goes on.
+    pub fn claimed(&mut self, cx: &mut Context<'_>) {
+        if matches!(&self.turn, Some(turn) if matches!(turn.phase, Phase::Claiming)) {
+            self.ask_model(cx);
+        }
+    }
+
+    /// The claims cannot be written: what they are for must not be done, since it could be done
+    /// again later.
+    pub fn unclaimed(&mut self, cx: &mut Context<'_>, why: &str) {
+        if matches!(&self.turn, Some(turn) if matches!(turn.phase, Phase::Claiming)) {
+            let message = String::from(why);
+            self.finish(
+                cx,
+                Ending::Failed {
+                    message,
+                    auth: false,
+                },
+            );
+        }
+    }
+
+    /// The model is to hear what the person said meanwhile. Returns whether there was something,
+    /// and a claim is waited for.
+    fn claim_guidance(&mut self, cx: &mut Context<'_>) -> bool {
+        let heard = self.take_guidance();
+        let claims = heard.iter().any(|message| message.item.is_some());
+        for message in heard {
+            self.say(cx, Author::Guidance, message);
+        }
+        if let (true, Some(turn)) = (claims, &mut self.turn) {
+            turn.phase = Phase::Claiming;
+        }
+        claims
+    }
+
+    /// Something is said to the model.
+    fn say(&mut self, cx: &mut Context<'_>, from: Author, message: Message) {
+        let id = self.spoken.next();
+        self.record(cx, Record::User(message.into_user(id, from)));
+    }
+
+    /// Something happens that is remembered.
+    pub fn record(&mut self, cx: &mut Context<'_>, record: Record) {
+        self.history.apply(&record);
+        cx.out.push_back(Output::Record(record));
+    }
+
+    /// Takes in a record of the session as it was left. In their order, before anything else.
+    pub fn restore(&mut self, record: &Record) {
+        self.history.apply(record);
+        match record {
+            Record::User(user) => {
+                self.spoken.skip(user.id);
+                self.broken_off = true;
+            }
+            Record::Assistant(answer) => {
+                self.messages.skip(answer.id);
+                if let Some(usage) = answer.usage {
+                    self.used = Some(usage.prompt.saturating_add(usage.completion));
+                }
+            }
+            Record::Plan { todos } => self.state.restore_todos(todos.clone()),
+            Record::Summary { .. } => self.used = None,
+            Record::End(_) => self.broken_off = false,
+            Record::Session(_)
+            | Record::Options(_)
+            | Record::Call { .. }
+            | Record::Result(_)
+            | Record::Note { .. }
+            | Record::Mended { .. }
+            | Record::Unknown => {}
+        }
+    }
+
+    /// All records were taken in: ends what the end of the agent broke off, by records of its own.
+    pub fn mend(&mut self, cx: &mut Context<'_>) {
+        for id in self.history.open_calls().to_vec() {
+            self.record(
+                cx,
+                Record::Result(ToolResult {
+                    id,
+                    text: BROKEN_OFF.into(),
+                    ..ToolResult::default()
+                }),
+            );
+        }
+        if core::mem::take(&mut self.broken_off) {
+            self.record(
+                cx,
+                Record::End(End {
+                    reason: Reason::Interrupted,
+                    message: None,
+                }),
+            );
+        }
     }
 
     /// News of a call that this engine started. News of others, and late ones, do nothing.
@@ -360,9 +505,10 @@ impl Engine {
                     &self.authority,
                     &mut self.cards,
                     &mut self.jobs,
+                    &mut self.history,
                 );
                 if batch.is_over() {
-                    self.after_tools(cx);
+                    self.ask_model(cx);
                     return true;
                 }
                 moved
@@ -371,6 +517,7 @@ impl Engine {
                 self.settle(cx);
                 false
             }
+            Phase::Claiming => false,
         }
     }
 

@@ -4,10 +4,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::record::Record;
 use crate::call::Call;
 use crate::ids::CallId;
 use crate::model::Text;
-use crate::tools::{Card, Diff, Location, Proposal, Question, Todo};
+use crate::tools::{Proposal, Question};
 
 /// One thing for the parent to do or to pass on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub enum Output {
     },
     /// For the client to see.
     Update(Update),
+    /// To be remembered, and to be seen where it is something to see. In the order of everything
+    /// else: what is drawn from it stands where it stands live.
+    Record(Record),
     /// The person must decide whether a call of a tool may run.
     Permit {
         /// Which decision this is.
@@ -61,24 +65,17 @@ pub enum Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CardId(pub u64);
 
-/// What the client sees of a turn.
+/// What the client sees of a turn and the session does not remember.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Text of the model, or of the agent itself (then without a message).
+    /// Text of the model, as it comes. The record of it follows when the attempt is over.
     Text {
         /// Whether it is thought or said.
         thought: bool,
         /// The text.
         text: Text,
         /// The message it belongs to: one attempt of the model, unique in the session.
-        message: Option<u64>,
-    },
-    /// A tool call, as it is known before it runs: pending.
-    Call {
-        /// Its id, unique in the session.
-        id: String,
-        /// What to show of it.
-        card: Card,
+        message: u64,
     },
     /// A tool call runs now.
     Running {
@@ -92,23 +89,6 @@ pub enum Update {
         /// All of it, bounded.
         text: String,
     },
-    /// A tool call is over.
-    Ended {
-        /// Its id.
-        id: String,
-        /// Whether it did what it should.
-        ok: bool,
-        /// What the person sees.
-        text: String,
-        /// What it changed.
-        diffs: Vec<Diff>,
-        /// Its result as data: JSON text.
-        output: Option<String>,
-        /// What it was about, where that is known better than before.
-        locations: Vec<Location>,
-    },
-    /// The whole list of what is to be done.
-    Plan(Vec<Todo>),
     /// What the context window holds.
     Usage {
         /// Tokens in it.

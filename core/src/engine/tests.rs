@@ -22,6 +22,8 @@ struct World {
     limits: Limits,
     out: VecDeque<Output>,
     said: Vec<String>,
+    /// What is remembered.
+    records: Vec<Record>,
     /// Calls that were started and have not ended.
     open: BTreeMap<CallId, Call>,
     files: BTreeMap<String, Vec<u8>>,
@@ -62,6 +64,7 @@ impl World {
             limits,
             out: VecDeque::new(),
             said: Vec::new(),
+            records: Vec::new(),
             open: BTreeMap::new(),
             files: BTreeMap::new(),
         }
@@ -94,19 +97,35 @@ impl World {
                 "abort".into()
             }
             Output::Update(update) => match update {
-                Update::Text { text, message, .. } => {
-                    format!("say {} {}", message.unwrap_or(0), text.trim())
-                }
-                Update::Call { id, .. } => format!("call {id}"),
+                Update::Text { text, message, .. } => format!("say {message} {}", text.trim()),
                 Update::Running { id } => format!("run {id}"),
                 Update::Progress { id, .. } => format!("progress {id}"),
-                Update::Ended { id, ok, text, .. } => {
-                    let first = text.lines().next().unwrap_or_default();
-                    format!("end {id} {} {first}", if ok { "well" } else { "badly" })
-                }
-                Update::Plan(todos) => format!("plan {}", todos.len()),
                 Update::Usage { used, size } => format!("used {used} of {size}"),
             },
+            Output::Record(record) => {
+                let line = match &record {
+                    Record::Call { id, .. } => Some(format!("call {id}")),
+                    Record::Result(result) => {
+                        let text = result.shown.as_ref().unwrap_or(&result.text);
+                        let first = text.lines().next().unwrap_or_default();
+                        let how = if result.ok { "well" } else { "badly" };
+                        Some(format!("end {} {how} {first}", result.id))
+                    }
+                    Record::Plan { todos } => Some(format!("plan {}", todos.len())),
+                    Record::Note { text } => Some(format!("say 0 {}", text.trim())),
+                    Record::Session(_)
+                    | Record::Options(_)
+                    | Record::User(_)
+                    | Record::Assistant(_)
+                    | Record::Summary { .. }
+                    | Record::End(_)
+                    | Record::Mended { .. }
+                    | Record::Unknown => None,
+                };
+                self.records.push(record);
+                let Some(line) = line else { return };
+                line
+            }
             Output::Permit { card, call, .. } => format!("permit {} {call}", card.0),
             Output::Questions { card, call, .. } => format!("ask {} {call}", card.0),
             Output::Withdraw { card } => format!("withdraw {}", card.0),
@@ -185,8 +204,7 @@ impl World {
     }
 
     fn prompt(&mut self, text: &str) {
-        let parts = vec![Part::Text(text.into())];
-        self.act(|engine, cx| engine.prompt(cx, parts));
+        self.act(|engine, cx| engine.prompt(cx, Message::text(text)));
         self.run();
     }
 
@@ -226,6 +244,14 @@ impl World {
     /// Every tool use has exactly one result before anything else follows, unless it still runs.
     #[track_caller]
     fn well_formed(&self) {
+        // Whoever takes in what is remembered has the same history, at any moment.
+        let mut restored = History::default();
+        for record in &self.records {
+            let line = serde_json::to_string(record).expect("a record is JSON");
+            let record = serde_json::from_str(&line).expect("its own JSON is a record");
+            restored.apply(&record);
+        }
+        assert_eq!(restored.messages(), self.engine.history().messages());
         if !self.engine.is_idle() {
             return;
         }

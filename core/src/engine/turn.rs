@@ -1,17 +1,17 @@
 //! The phases of a turn, and the ways between them.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
-use super::history::{History, Mark};
+use super::history::History;
+use super::record::{Assistant, Author, End, Extent, Message, Reason, Record};
 use super::{Brain, Context, Ending, Engine, Output, Update};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
 use crate::model::{
-    Answer, FaultKind, FinishReason, ModelEvent, ModelFault, ModelRun, Part, ToolUse,
+    Answer, FaultKind, FinishReason, ModelEvent, ModelFault, ModelRun, Text, ToolUse,
 };
 use crate::time::{Deadline, Instant, Timer};
 use crate::tools::{ToolState, Workspace};
@@ -25,10 +25,10 @@ pub(super) struct Turn {
     pub(super) phase: Phase,
     /// Model calls so far.
     steps: u32,
-    /// Where the history stood before the prompt.
-    pub(super) before: Mark,
-    /// The message that text belongs to now.
-    message: Option<u64>,
+    /// What the attempt of the moment has said.
+    pub(super) saying: Assistant,
+    /// Bytes of a load script that are kept.
+    loaded: usize,
     /// An answer was cut by its length, and the continuation was asked for.
     continued: bool,
     /// The history was compacted because the provider said it was too long.
@@ -40,6 +40,9 @@ pub(super) struct Turn {
 /// Where a turn stands.
 #[derive(Debug)]
 pub(super) enum Phase {
+    /// What was said comes from the inbox: the model is asked once the claim is on the disk, since
+    /// an item must not be done twice.
+    Claiming,
     /// The model answers.
     Answering { run: ModelRun, call: Option<CallId> },
     /// The tools of its answer run.
@@ -57,16 +60,12 @@ pub(super) enum Phase {
 }
 
 impl Turn {
-    pub(super) fn new(before: Mark) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            // The first thing a turn does is to ask the model; until then nothing is open.
-            phase: Phase::Settling {
-                open: Vec::new(),
-                until: Instant::ZERO,
-            },
+            phase: Phase::Claiming,
             steps: 0,
-            before,
-            message: None,
+            saying: Assistant::default(),
+            loaded: 0,
             continued: false,
             compacted: false,
             tried: false,
@@ -88,6 +87,7 @@ impl Turn {
                 }
             }
             Phase::Tools(batch) => batch.handle_news(cx.now, id, news, workspace, state),
+            Phase::Claiming => {}
             Phase::Settling { open, .. } => {
                 if matches!(news, News::Done(_) | News::Failed(_)) {
                     open.retain(|call| *call != id);
@@ -100,6 +100,7 @@ impl Turn {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.handle_timeout(now),
             Phase::Tools(batch) => batch.handle_timeout(now),
+            Phase::Claiming => {}
             Phase::Settling { until, open } => {
                 if *until <= now {
                     open.clear();
@@ -112,6 +113,7 @@ impl Turn {
         match &self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.deadline(),
             Phase::Tools(batch) => batch.deadline(),
+            Phase::Claiming => None,
             Phase::Settling { until, .. } => Some(Deadline {
                 at: *until,
                 why: Timer::CancelGrace,
@@ -125,6 +127,7 @@ impl Turn {
                 (*call == Some(id)).then(|| run.room().min(limits.call_window))
             }
             Phase::Tools(batch) => batch.room(id).map(|room| room.min(limits.call_window)),
+            Phase::Claiming => None,
             // What is read now is thrown away; a process must not wait for a reader to die.
             Phase::Settling { open, .. } => open.contains(&id).then_some(limits.call_window),
         }
@@ -133,8 +136,25 @@ impl Turn {
     pub(super) fn held_until(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.held_until(now),
-            Phase::Tools(_) | Phase::Settling { .. } => {}
+            Phase::Claiming | Phase::Tools(_) | Phase::Settling { .. } => {}
         }
+    }
+
+    /// The attempt of the moment breaks off; what it said is remembered.
+    pub(super) fn break_off(
+        &mut self,
+        cx: &mut Context<'_>,
+        history: &mut History,
+        extent: Extent,
+    ) {
+        let mut said = core::mem::take(&mut self.saying);
+        if said.said.is_empty() {
+            return;
+        }
+        said.extent = extent;
+        let record = Record::Assistant(said);
+        history.apply(&record);
+        cx.out.push_back(Output::Record(record));
     }
 
     pub(super) fn cancel(
@@ -145,9 +165,10 @@ impl Turn {
     ) {
         let open = match &mut self.phase {
             Phase::Settling { .. } => return,
+            Phase::Claiming => Vec::new(),
             Phase::Answering { run, call } => {
-                history.assistant(run.partial_text().into(), None, Vec::new());
                 stop_run(cx, run, *call, brain);
+                self.break_off(cx, history, Extent::Partial);
                 // The machine settles an HTTP call itself: nothing is waited for.
                 Vec::new()
             }
@@ -155,16 +176,47 @@ impl Turn {
                 stop_run(cx, run, *call, brain);
                 Vec::new()
             }
-            Phase::Tools(batch) => {
-                let open = batch.cancel(cx);
-                batch.record(history);
-                open
-            }
+            Phase::Tools(batch) => batch.cancel(cx, history),
         };
         self.phase = Phase::Settling {
             open,
             until: cx.now.plus(cx.limits.cancel_grace),
         };
+    }
+}
+
+impl Turn {
+    /// The model says something more.
+    fn say(&mut self, cx: &mut Context<'_>, thought: bool, text: Text) {
+        match &text {
+            Text::Owned(text) => self.saying.push(thought, text),
+            // A load script says the same again and again: what is kept of it is bounded.
+            Text::Shared(text) => {
+                if self.loaded < cx.limits.load_kept {
+                    self.loaded += text.len();
+                    self.saying.push(thought, text);
+                }
+            }
+        }
+        cx.out.push_back(Output::Update(Update::Text {
+            thought,
+            text,
+            message: self.saying.id,
+        }));
+    }
+}
+
+impl End {
+    fn of(ending: &Ending) -> Self {
+        let (reason, message) = match ending {
+            Ending::EndTurn => (Reason::EndTurn, None),
+            Ending::MaxTokens => (Reason::MaxTokens, None),
+            Ending::MaxSteps => (Reason::MaxTurnRequests, None),
+            Ending::Refusal => (Reason::Refusal, None),
+            Ending::Cancelled => (Reason::Cancelled, None),
+            Ending::Failed { message, .. } => (Reason::Failed, Some(message.clone())),
+        };
+        Self { reason, message }
     }
 }
 
@@ -190,6 +242,9 @@ fn stop_run(cx: &mut Context<'_>, run: &mut ModelRun, call: Option<CallId>, brai
 impl Engine {
     /// Asks the model for the next answer of the turn, or compacts the history first.
     pub(super) fn ask_model(&mut self, cx: &mut Context<'_>) {
+        if self.claim_guidance(cx) {
+            return;
+        }
         let Some(turn) = &self.turn else { return };
         if !turn.tried
             && let Some(forced) = self.compaction_is_due(cx.limits)
@@ -267,18 +322,13 @@ impl Engine {
                     cx.out.extend(call.take().map(|id| Output::Abort { id }));
                 }
             }
-            ModelEvent::Attempt => turn.message = Some(self.messages.next()),
+            ModelEvent::Attempt => {
+                turn.break_off(cx, &mut self.history, Extent::Dropped);
+                turn.saying.id = self.messages.next();
+            }
             ModelEvent::Text(_) | ModelEvent::Thought(_) if summary => {}
-            ModelEvent::Text(text) => cx.out.push_back(Output::Update(Update::Text {
-                thought: false,
-                text,
-                message: turn.message,
-            })),
-            ModelEvent::Thought(text) => cx.out.push_back(Output::Update(Update::Text {
-                thought: true,
-                text,
-                message: turn.message,
-            })),
+            ModelEvent::Text(text) => turn.say(cx, false, text),
+            ModelEvent::Thought(text) => turn.say(cx, true, text),
             ModelEvent::Retrying { after, why } => {
                 Self::log(
                     cx,
@@ -307,9 +357,12 @@ impl Engine {
         }
         // Only some providers get it back; kept for the others it would count and cost memory.
         let echo = matches!(&self.brain, Brain::Endpoint(endpoint) if endpoint.echo_reasoning);
-        let reasoning = (echo && !answer.reasoning.is_empty()).then_some(answer.reasoning);
+        let Some(turn) = &mut self.turn else { return };
+        let mut said = core::mem::take(&mut turn.saying);
+        said.usage = answer.usage;
+        said.echo = echo && !answer.reasoning.is_empty();
         if answer.calls.is_empty() {
-            self.history.assistant(answer.text, reasoning, Vec::new());
+            self.record(cx, Record::Assistant(said));
             return self.said_all(cx, answer.finish);
         }
         let uses: Vec<ToolUse> = answer
@@ -321,7 +374,8 @@ impl Engine {
                 arguments: call.history_arguments().into(),
             })
             .collect();
-        self.history.assistant(answer.text, reasoning, uses.clone());
+        said.calls.clone_from(&uses);
+        self.record(cx, Record::Assistant(said));
         let cut = answer.finish == FinishReason::Length;
         let batch = Batch::new(cx, uses, answer.calls, cut, &self.workspace);
         if let Some(turn) = &mut self.turn {
@@ -336,7 +390,7 @@ impl Engine {
             FinishReason::Length if turn.continued => self.finish(cx, Ending::MaxTokens),
             FinishReason::Length => {
                 turn.continued = true;
-                self.history.user(alloc::vec![Part::Text(CONTINUE.into())]);
+                self.say(cx, Author::Host, Message::text(CONTINUE));
                 self.ask_model(cx);
             }
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter => {
@@ -353,7 +407,9 @@ impl Engine {
                 return;
             }
         }
-        self.keep_partial();
+        if let Some(turn) = &mut self.turn {
+            turn.break_off(cx, &mut self.history, Extent::Partial);
+        }
         let auth = fault.kind == FaultKind::Auth;
         self.finish(
             cx,
@@ -362,30 +418,6 @@ impl Engine {
                 auth,
             },
         );
-    }
-
-    /// What was streamed stays in the history.
-    fn keep_partial(&mut self) {
-        if let Some(Turn {
-            phase: Phase::Answering { run, .. },
-            ..
-        }) = &self.turn
-        {
-            let partial = String::from(run.partial_text());
-            self.history.assistant(partial, None, Vec::new());
-        }
-    }
-
-    /// Every call of the answer has ended.
-    pub(super) fn after_tools(&mut self, cx: &mut Context<'_>) {
-        if let Some(Turn {
-            phase: Phase::Tools(batch),
-            ..
-        }) = &mut self.turn
-        {
-            batch.record(&mut self.history);
-        }
-        self.ask_model(cx);
     }
 
     /// Ends a cancelled turn once its calls have settled.
@@ -400,15 +432,19 @@ impl Engine {
         }
     }
 
-    fn finish(&mut self, cx: &mut Context<'_>, ending: Ending) {
-        let Some(turn) = self.turn.take() else { return };
-        if ending == Ending::Refusal {
-            self.history.rewind(turn.before);
+    pub(super) fn finish(&mut self, cx: &mut Context<'_>, ending: Ending) {
+        if let Some(turn) = &mut self.turn {
+            // An answer that was refused was shown all the same.
+            turn.break_off(cx, &mut self.history, Extent::Partial);
+        }
+        if self.turn.take().is_none() {
+            return;
         }
         if let Some((used, size)) = self.usage() {
             cx.out
                 .push_back(Output::Update(Update::Usage { used, size }));
         }
+        self.record(cx, Record::End(End::of(&ending)));
         cx.out.push_back(Output::Finished(ending));
     }
 }

@@ -8,6 +8,8 @@ use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::fault::ModelFault;
 use crate::call::Call;
 
@@ -62,7 +64,7 @@ pub enum Part {
 }
 
 /// A tool use as it stands in the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// Ours: not empty, unique in the session.
     pub id: String,
@@ -153,7 +155,8 @@ impl FinishReason {
 }
 
 /// Tokens of one answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
     /// Input, cached or not.
@@ -163,8 +166,10 @@ pub struct Usage {
     /// Of the output: reasoning.
     pub reasoning: u64,
     /// Of the input: found in the provider's cache; none: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hit: Option<u64>,
     /// Of the input: not found there; none: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_miss: Option<u64>,
 }
 

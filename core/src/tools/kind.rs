@@ -1,7 +1,10 @@
 //! What a tool call is, for the icon of its card.
 
+use serde::{Deserialize, Serialize};
+
 /// The kinds of ACP's `ToolKind`. It hides nothing and grants nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolKind {
     /// Reads.
@@ -23,6 +26,7 @@ pub enum ToolKind {
     /// Changes the mode of the session.
     SwitchMode,
     /// Anything else.
+    #[serde(other)]
     Other,
 }
 

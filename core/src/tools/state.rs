@@ -119,6 +119,11 @@ impl ToolState {
             .collect()
     }
 
+    /// The plan of a session as it was left.
+    pub fn restore_todos(&mut self, todos: Vec<Todo>) {
+        self.todos = todos;
+    }
+
     pub(super) fn set_todos(&mut self, todos: Vec<Todo>) {
         self.todos = todos;
     }

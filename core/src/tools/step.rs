@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::kind::ToolKind;
 use super::state::JobId;
 use crate::call::Call;
@@ -52,7 +54,7 @@ pub struct Proposal {
 }
 
 /// What is shown of a call from its announcement on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Card {
     /// The tool's name.
@@ -62,19 +64,22 @@ pub struct Card {
     /// For the icon.
     pub kind: ToolKind,
     /// Files it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
     /// The arguments: the text of a JSON object on one line, long strings cut with a note. None if
     /// they are no JSON object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<String>,
 }
 
 /// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Location {
     /// Absolute.
     pub path: String,
     /// From 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 
@@ -89,12 +94,13 @@ impl Location {
 }
 
 /// A change of a file, or of a region of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Diff {
     /// Absolute.
     pub path: String,
     /// What was there; none: the file is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
     /// What will be there; empty if the file is emptied or removed.
     pub new: String,
@@ -164,7 +170,7 @@ pub enum Answer {
 }
 
 /// One entry of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Todo {
     /// What is to be done.
@@ -172,11 +178,13 @@ pub struct Todo {
     /// How far it is.
     pub status: TodoStatus,
     /// Depth; 0 is the top, shown with high priority.
+    #[serde(default)]
     pub level: u32,
 }
 
 /// How far an entry of the plan is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
     /// Not begun.
     Pending,

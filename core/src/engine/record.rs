@@ -1,0 +1,384 @@
+//! What a session remembers, as events: one record a line of its transcript. The live history is
+//! made by applying them, and what a client sees of calls, results, plans and notes is drawn from
+//! them, so that a session that is loaded is the one that was left. Knows no files.
+//!
+//! | `type` | written when |
+//! | --- | --- |
+//! | `session` | the session is made; always the first |
+//! | `options` | it opens, and whenever one of its options changes |
+//! | `user` | somebody or something speaks to the model: the person, a queued item, guidance, the agent |
+//! | `assistant` | an answer of the model is whole, or broke off |
+//! | `call` | a tool call is announced |
+//! | `result` | a tool call is over |
+//! | `plan` | the list of what is to be done changes |
+//! | `note` | the agent itself says something |
+//! | `summary` | the older part of the history is replaced by a summary |
+//! | `end` | a turn is over; a prompt is answered only after it |
+//! | `mended` | a session that broke off is opened again |
+//!
+//! Each line also has `at`, milliseconds since 1970. A reader skips types it does not know.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Part, ToolUse, Usage};
+use crate::tools::{Card, Diff, Location, Todo};
+
+/// The version of the transcript's format that is written, and the newest one that is written to.
+pub const VERSION: u32 = 1;
+
+/// One thing that a session remembers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Record {
+    /// What the session is.
+    Session(Header),
+    /// What its options are from here on.
+    Options(Options),
+    /// Something was said to the model.
+    User(User),
+    /// The model said something.
+    Assistant(Assistant),
+    /// A tool call is announced.
+    Call {
+        /// Its id, unique in the session.
+        id: String,
+        /// What is shown of it.
+        card: Card,
+    },
+    /// A tool call is over.
+    Result(ToolResult),
+    /// The whole list of what is to be done.
+    Plan {
+        /// The list.
+        todos: Vec<Todo>,
+    },
+    /// The agent itself says something; the model does not hear it.
+    Note {
+        /// What.
+        text: String,
+    },
+    /// The first messages of the history are replaced by a summary.
+    Summary {
+        /// How many.
+        gone: usize,
+        /// What stands in their place.
+        text: String,
+    },
+    /// A turn is over.
+    End(End),
+    /// The session broke off and is opened again: what could not be read before this line is known.
+    Mended {
+        /// Lines that could not be read.
+        unreadable: usize,
+    },
+    /// Of a version that knows more.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a session is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// See [`VERSION`].
+    pub v: u32,
+    /// The session's id.
+    pub id: String,
+    /// Its working directory, as the client named it.
+    pub cwd: String,
+    /// The agent that made it, with its version.
+    #[serde(default)]
+    pub agent: String,
+}
+
+/// The options of a session, by the names they have on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {
+    /// `provider/model`.
+    pub model: String,
+    /// None: the provider decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// How much of the tools the model gets.
+    pub preset: String,
+    /// What runs without asking; what was chosen, though the ceiling may be lower.
+    pub approval: String,
+    /// `normal`, `plan` or `goal`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mode: String,
+}
+
+/// Something said to the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The number of the message, unique in the session.
+    pub id: u64,
+    /// Who says it.
+    #[serde(default)]
+    pub from: Author,
+    /// What the model gets.
+    pub text: String,
+    /// Pictures that the model gets with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// What the person said, where it is not the text with its pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Vec<Shown>>,
+    /// The item of the inbox that it comes from: this record is its claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+}
+
+/// Who says something to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Author {
+    /// The person, by a prompt: a turn begins.
+    #[default]
+    Person,
+    /// The person, by an item of the inbox: a turn begins.
+    Queue,
+    /// The person, while the turn runs.
+    Guidance,
+    /// The agent. Not shown.
+    Host,
+}
+
+impl Author {
+    /// Whether a turn begins with it.
+    pub const fn begins_turn(self) -> bool {
+        match self {
+            Self::Person | Self::Queue => true,
+            Self::Guidance | Self::Host => false,
+        }
+    }
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Its media type.
+    pub mime: String,
+    /// Its bytes in base64.
+    pub data: String,
+}
+
+/// A part of what the person said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    /// Text.
+    Text(String),
+    /// A picture, by its place among the message's.
+    Image(usize),
+    /// Another block, as the client sent it: JSON text.
+    Block(String),
+}
+
+/// Something the model said: one attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assistant {
+    /// The number of the message, unique in the session.
+    pub id: u64,
+    /// What it said and thought, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Said>,
+    /// The tools it asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolUse>,
+    /// Whether its thoughts are sent back to it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub echo: bool,
+    /// How much of an answer it is.
+    #[serde(default, skip_serializing_if = "Extent::is_whole")]
+    pub extent: Extent,
+    /// Tokens, if the provider said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+impl Assistant {
+    /// What it said, in one piece.
+    pub fn text(&self) -> String {
+        self.joined(|said| match said {
+            Said::Text(text) => Some(text),
+            Said::Thought(_) => None,
+        })
+    }
+
+    /// What it thought, in one piece.
+    pub fn thought(&self) -> String {
+        self.joined(|said| match said {
+            Said::Thought(text) => Some(text),
+            Said::Text(_) => None,
+        })
+    }
+
+    fn joined<'a>(&'a self, part: impl Fn(&'a Said) -> Option<&'a String>) -> String {
+        let mut joined = String::new();
+        for text in self.said.iter().filter_map(part) {
+            joined.push_str(text);
+        }
+        joined
+    }
+
+    /// Adds to what was said.
+    pub(super) fn push(&mut self, thought: bool, text: &str) {
+        match (self.said.last_mut(), thought) {
+            (Some(Said::Text(all)), false) | (Some(Said::Thought(all)), true) => all.push_str(text),
+            (_, false) => self.said.push(Said::Text(text.into())),
+            (_, true) => self.said.push(Said::Thought(text.into())),
+        }
+    }
+}
+
+/// A piece of what a model says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// Said.
+    Text(String),
+    /// Thought.
+    Thought(String),
+}
+
+/// How much of an answer a record holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The turn was cancelled or failed; the model hears of it what there is.
+    Partial,
+    /// Another attempt took its place; it was only shown.
+    Dropped,
+}
+
+impl Extent {
+    const fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole)
+    }
+}
+
+/// The end of a tool call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call.
+    pub id: String,
+    /// Whether it did what it should.
+    pub ok: bool,
+    /// What the model is told.
+    pub text: String,
+    /// What the person sees, if it is not the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// What it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diffs: Vec<Diff>,
+    /// Its result as data: JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What it was about, where that is known better than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+}
+
+/// The end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How it ended.
+    pub reason: Reason,
+    /// Why, for people, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The model has said all.
+    EndTurn,
+    /// An answer was cut by its length.
+    MaxTokens,
+    /// All its model calls were used.
+    MaxTurnRequests,
+    /// The provider refused the content: the model forgets the turn.
+    Refusal,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed.
+    Failed,
+    /// The agent ended while it ran.
+    Interrupted,
+}
+
+/// A message to the model that is not said yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// What the model gets.
+    pub parts: Vec<Part>,
+    /// What the person said, where it is not the same.
+    pub shown: Option<Vec<Shown>>,
+    /// The item of the inbox that it comes from.
+    pub item: Option<String>,
+}
+
+impl Message {
+    /// A message of parts.
+    pub fn new(parts: Vec<Part>) -> Self {
+        Self {
+            parts,
+            ..Self::default()
+        }
+    }
+
+    /// A message of one text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Vec::from([Part::Text(text.into())]))
+    }
+
+    pub(super) fn into_user(self, id: u64, from: Author) -> User {
+        let mut user = User {
+            id,
+            from,
+            text: String::new(),
+            images: Vec::new(),
+            shown: self.shown,
+            item: self.item,
+        };
+        for part in self.parts {
+            match part {
+                Part::Text(text) if user.text.is_empty() => user.text = text,
+                Part::Text(text) => {
+                    user.text.push_str("\n\n");
+                    user.text.push_str(&text);
+                }
+                Part::Image { mime, data } => user.images.push(Image { mime, data }),
+            }
+        }
+        user
+    }
+}
+
+impl User {
+    /// As the model gets it.
+    pub fn parts(&self) -> Vec<Part> {
+        let mut parts = Vec::with_capacity(self.images.len() + 1);
+        parts.push(Part::Text(self.text.clone()));
+        parts.extend(self.images.iter().map(|image| Part::Image {
+            mime: image.mime.clone(),
+            data: image.data.clone(),
+        }));
+        parts
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde calls it so
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
