@@ -13,6 +13,7 @@
 //! | `model` | OpenAI-compatible chat completions, retry decisions, the scripted model |
 //! | `tools` | the built-in tools: arguments → calls → result text, diff, locations |
 //! | `engine` | the agent loop: model → tools → model → stop |
+//! | `store` | what is written when, and what is recovered from any beginning of it |
 //! | `agent` | all of it as one machine: what the runtimes drive |
 //!
 //! Each layer is a cargo feature that turns on the layers below it. An embedder with an engine of
@@ -49,6 +50,9 @@ pub mod tools;
 
 #[cfg(feature = "engine")]
 pub mod engine;
+
+#[cfg(feature = "store")]
+pub mod store;
 
 #[cfg(feature = "agent")]
 pub mod agent;

@@ -121,6 +121,34 @@ pub struct Limits {
     pub max_tool_calls: usize,
     /// Text of a prompt with all its blocks, bytes.
     pub max_prompt: usize,
+    /// Items in the inbox of one session.
+    pub max_inbox_items: usize,
+    /// Longest item of an inbox, bytes as it is stored, its frozen references included.
+    pub max_inbox_item: usize,
+    /// All items of an inbox, bytes as they are stored.
+    pub max_inbox: usize,
+    /// Longest preview of an item, characters; what is longer ends in `…`.
+    pub inbox_preview: usize,
+    /// Longest preview of a frozen reference, characters; what is longer ends in `…`.
+    pub inbox_ref_preview: usize,
+    /// Idempotency keys remembered after their items are gone; the oldest goes first. They have no
+    /// age.
+    pub max_inbox_receipts: usize,
+    /// Failures of a passing kind after which an item is set aside instead of tried again.
+    pub max_inbox_attempts: u32,
+    /// References of one item that are frozen; more of them are left to the tools.
+    pub max_inbox_refs: usize,
+    /// Longest content of one frozen reference, bytes; a longer file is left to the tools.
+    pub max_inbox_ref: usize,
+    /// Content of all frozen references of an item, bytes; more of it is left to the tools.
+    pub max_inbox_frozen: usize,
+    /// Longest reason that is kept with an item, bytes.
+    pub max_inbox_reason: usize,
+    /// Longest journal of an inbox that is read, bytes; a longer one is not touched.
+    pub max_inbox_file: u64,
+    /// Bytes of an inbox's journal that may be of no use, beyond as many as are of use, before it is
+    /// written anew.
+    pub max_inbox_waste: u64,
 }
 
 impl Default for Limits {
@@ -183,6 +211,19 @@ impl Default for Limits {
             max_session_title: 80,
             max_tool_calls: 64,
             max_prompt: 32 << 20,
+            max_inbox_items: 64,
+            max_inbox_item: 4 << 20,
+            max_inbox: 64 << 20,
+            inbox_preview: 120,
+            inbox_ref_preview: 40,
+            max_inbox_receipts: 1024,
+            max_inbox_attempts: 3,
+            max_inbox_refs: 32,
+            max_inbox_ref: 256 << 10,
+            max_inbox_frozen: 2 << 20,
+            max_inbox_reason: 512,
+            max_inbox_file: 256 << 20,
+            max_inbox_waste: 1 << 20,
         }
     }
 }

@@ -22,6 +22,7 @@ mod session;
 mod terminal;
 mod tool_call;
 mod update;
+pub mod vendor;
 
 pub use commands::{AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate};
 pub use config::{
