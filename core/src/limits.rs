@@ -149,6 +149,18 @@ pub struct Limits {
     /// Bytes of an inbox's journal that may be of no use, beyond as many as are of use, before it is
     /// written anew.
     pub max_inbox_waste: u64,
+    /// Longest objective of a goal, bytes; its middle goes.
+    pub max_goal_objective: usize,
+    /// Longest text of a report on a goal or of one of its steps, bytes; its middle goes.
+    pub max_goal_text: usize,
+    /// Completed steps of a goal that are kept; the oldest go.
+    pub max_goal_steps: usize,
+    /// Pieces of evidence of one step, and paths in one of them.
+    pub max_goal_evidence: usize,
+    /// Tokens a goal may use before it stops, and again each time it is resumed after that.
+    pub goal_tokens: u64,
+    /// Turns of a goal in a row without any progress after which it stops.
+    pub goal_stuck: u32,
 }
 
 impl Default for Limits {
@@ -224,6 +236,12 @@ impl Default for Limits {
             max_inbox_reason: 512,
             max_inbox_file: 256 << 20,
             max_inbox_waste: 1 << 20,
+            max_goal_objective: 16 << 10,
+            max_goal_text: 2048,
+            max_goal_steps: 64,
+            max_goal_evidence: 16,
+            goal_tokens: 10_000_000,
+            goal_stuck: 3,
         }
     }
 }

@@ -17,6 +17,9 @@ pub struct Settings {
     pub permissions: Permissions,
     /// `pause_unverified`.
     pub pause_unverified: PauseUnverified,
+    /// `[verification] commands`: what counts as verification beside the commands that are known;
+    /// each is the words a command begins with.
+    pub verification: Vec<String>,
     /// Keys that stand in the environment of the process but not in `.env`: names only, so that
     /// an error can say that they are not used.
     pub unused_keys: Vec<String>,

@@ -10,6 +10,8 @@ use crate::permission::{
 pub struct Authority {
     mode: PermissionMode,
     posture: Posture,
+    /// A plan is being made: nothing is written or run until it is approved.
+    planning: bool,
     rules: Rules,
     grants: Grants,
 }
@@ -20,6 +22,7 @@ impl Authority {
         Self {
             mode,
             posture: mode.start,
+            planning: false,
             rules,
             grants: Grants::new(limits.max_grants),
         }
@@ -44,6 +47,17 @@ impl Authority {
         self.posture = posture;
     }
 
+    /// Whether a plan is being made.
+    pub fn is_planning(&self) -> bool {
+        self.planning
+    }
+
+    /// Plan mode begins or ends. While it is on everything that writes or runs is denied, whatever
+    /// the posture, the rules and the grants.
+    pub fn set_planning(&mut self, on: bool) {
+        self.planning = on;
+    }
+
     pub(super) fn grant(&mut self, grant: Grant) {
         // With too many grants the call is allowed once, and asked again.
         self.grants.add(grant);
@@ -57,7 +71,7 @@ impl Authority {
                 posture: self.posture,
                 ceiling: self.mode.ceiling,
                 accept_edits: self.mode.accept_edits,
-                planning: false,
+                planning: self.planning,
                 rules: &self.rules,
                 grants: &self.grants,
             },

@@ -26,6 +26,7 @@
 //! | `turn` | the phases |
 //! | `compaction` | what to do before the context window is full |
 //! | `output` | what the engine says to its parent |
+//! | `verify` | which commands verify, and whether what was written was verified |
 
 mod authority;
 mod batch;
@@ -35,6 +36,7 @@ mod instructions;
 mod output;
 pub mod record;
 mod turn;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ pub use history::History;
 pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
 pub use output::{CardId, Decision, Ending, Output, Update};
 pub use record::{Message, Record};
+pub use verify::{Unverified, Verifier, pauses};
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;

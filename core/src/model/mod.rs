@@ -13,6 +13,7 @@
 //! | `chunk`, `calls`, `decode` | the provider's JSON, tool calls put together, one attempt's answer |
 //! | `retry` | when to try again, decided purely |
 //! | `run`, `http`, `body` | the machine, over HTTP: attempts and their streams |
+//! | `price` | what tokens cost, exactly |
 //! | `script`, `cursor`, `playback` | the scripted model: its file, a session in it, a run of it |
 
 mod body;
@@ -25,6 +26,7 @@ mod endpoint;
 mod fault;
 mod http;
 mod playback;
+mod price;
 mod retry;
 mod run;
 pub mod script;
@@ -35,6 +37,7 @@ mod tests;
 
 pub use endpoint::{Dialect, Endpoint};
 pub use fault::{FaultKind, ModelFault};
+pub use price::{Amount, Rate, Spend, Tariff, UsageSource};
 pub use run::ModelRun;
 pub use script::{Script, ScriptCursor, ScriptError};
 pub use types::{

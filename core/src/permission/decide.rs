@@ -57,7 +57,12 @@ pub fn decide(action: &Action, gate: &Gate<'_>) -> Verdict {
     }
     let reads = matches!(action.access, Access::Read(_) | Access::Session);
     if gate.planning && !reads && !action.protected {
-        return deny("a plan is being made: nothing is written or run until it is approved".into());
+        return deny(
+            "a plan is being made: nothing is written or run until the person approves it. Look \
+             at what you need, set the plan with todo_write, and end your answer: the person is \
+             asked then"
+                .into(),
+        );
     }
     let posture = gate.ceiling.clip(gate.posture);
     if posture == Posture::ReadOnly && !reads {

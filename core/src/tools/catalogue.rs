@@ -38,8 +38,10 @@ pub const fn catalogue() -> &'static [Tool] {
 }
 
 /// The tools of the `light` preset, in the same order.
+///
+/// The tools of a goal are among them: they are offered always, so that the list stays the same.
 pub fn light() -> impl Iterator<Item = &'static Tool> {
-    const NAMES: [&str; 8] = [
+    const NAMES: [&str; 10] = [
         "ask",
         "bash",
         "bash_output",
@@ -48,6 +50,8 @@ pub fn light() -> impl Iterator<Item = &'static Tool> {
         "read_file",
         "wait",
         "write_file",
+        "update_goal",
+        "complete_step",
     ];
     CATALOGUE.iter().filter(|tool| NAMES.contains(&tool.name))
 }
@@ -181,6 +185,25 @@ static CATALOGUE: &[Tool] = &[
                       Without options the answer is free text.",
         parameters: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string","description":"A few words"},"options":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},"multi":{"type":"boolean","description":"Several can be chosen; default false"}},"required":["question"]}}},"required":["questions"]}"#,
     },
+    Tool {
+        name: "update_goal",
+        kind: ToolKind::Other,
+        class: Class::Session,
+        description: "Says how it stands with the person's goal. Only in goal mode. Call it \
+                      before you end an answer: `complete` when the goal is reached and checked, \
+                      `blocked` when you cannot go on without the person, else `continue` with \
+                      what comes next; you are then asked to go on.",
+        parameters: r#"{"type":"object","properties":{"status":{"type":"string","enum":["continue","complete","blocked"]},"reason":{"type":"string","description":"Why it stands so, in a sentence"},"next_action":{"type":"string","description":"With continue: what you do next"}},"required":["status","reason"]}"#,
+    },
+    Tool {
+        name: "complete_step",
+        kind: ToolKind::Other,
+        class: Class::Session,
+        description: "Records that a step towards the person's goal is done, with what shows it. \
+                      Only in goal mode. An open entry of the plan with the same text is marked \
+                      as completed.",
+        parameters: r#"{"type":"object","properties":{"step":{"type":"string","description":"The entry of the plan, word for word, or the step in a few words"},"result":{"type":"string","description":"What came of it"},"evidence":{"type":"array","items":{"type":"object","properties":{"kind":{"type":"string","enum":["verification","diff","files","manual"]},"summary":{"type":"string"},"command":{"type":"string","description":"The command that was run"},"paths":{"type":"array","items":{"type":"string"}}},"required":["kind","summary"]}},"notes":{"type":"string"}},"required":["step","result"]}"#,
+    },
 ];
 
 #[cfg(test)]
@@ -198,6 +221,6 @@ mod tests {
             assert!(!names.contains(&tool.name), "{}", tool.name);
             names.push(tool.name);
         }
-        assert_eq!(light().count(), 8);
+        assert_eq!(light().count(), 10);
     }
 }

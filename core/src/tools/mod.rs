@@ -13,6 +13,7 @@ mod change;
 mod diff;
 mod edit;
 mod entry;
+mod goal;
 mod kind;
 mod look;
 mod paths;
@@ -28,6 +29,7 @@ mod tests;
 
 pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
+pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
 pub use run::ToolRun;
 pub use state::{JobId, ToolState};

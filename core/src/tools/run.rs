@@ -13,7 +13,7 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{bash, change, entry, look, session, text};
+use super::{bash, change, entry, goal, look, session, text};
 use crate::call::{Call, News, Outcome};
 use crate::error::IoFault;
 use crate::permission::{Access, Action};
@@ -425,6 +425,8 @@ fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
         "wait" => session::wait(args, ws),
         "todo_write" => session::todo_write(args, ws),
         "ask" => session::ask(args, ws),
+        "update_goal" => goal::update_goal(args, ws),
+        "complete_step" => goal::complete_step(args, ws),
         _ => {
             let known: Vec<&str> = catalogue::catalogue()
                 .iter()

@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::goal::Desk;
 use super::step::Todo;
 use super::text;
 use crate::call::{Exit, News, Outcome};
@@ -47,6 +48,8 @@ pub struct ToolState {
     jobs: BTreeMap<JobId, Job>,
     next_job: Counter,
     todos: Vec<Todo>,
+    /// What the model says about a goal; none outside goal mode.
+    pub(super) goal: Option<Desk>,
     max_known: usize,
     max_jobs: usize,
     window: usize,
@@ -63,6 +66,7 @@ impl ToolState {
             jobs: BTreeMap::new(),
             next_job: Counter::default(),
             todos: Vec::new(),
+            goal: None,
             max_known: limits.read_marks,
             max_jobs: limits.max_jobs,
             window: limits.call_window,

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use reasonix_core::model::Rate;
+use reasonix_core::permission::shell::literal_words;
 use reasonix_core::settings::{Model, PauseUnverified, Permissions, Price, Provider, Settings};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -20,6 +22,8 @@ struct File {
     permissions: RawPermissions,
     #[serde(default)]
     pause_unverified: RawPause,
+    #[serde(default)]
+    verification: RawVerification,
     mcp: Option<IgnoredAny>,
 }
 
@@ -68,6 +72,12 @@ struct RawPermissions {
     deny: Vec<String>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawVerification {
+    commands: Vec<Spanned<String>>,
+}
+
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RawPause {
@@ -111,6 +121,13 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
         },
         ..Settings::default()
     };
+    for command in file.verification.commands {
+        if literal_words(command.get_ref()).is_none() {
+            let why = "must be the words a command begins with, such as \"make smoke\"";
+            return Err(at(command.span(), why));
+        }
+        settings.verification.push(command.into_inner());
+    }
     if file.mcp.is_some() {
         log::warn!("{}: [mcp] is not used by this version", path.display());
     }
@@ -153,8 +170,10 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
                     Some(&price.output),
                 ];
                 for number in numbers.into_iter().flatten() {
-                    if !is_decimal(number.get_ref()) {
-                        return Err(at(number.span(), "must be a decimal such as \"0.27\""));
+                    if Rate::from_text(number.get_ref()).is_none() {
+                        let why = "must be a decimal such as \"0.27\", with at most 9 digits \
+                                   before the point and 12 after it";
+                        return Err(at(number.span(), why));
                     }
                 }
             }
@@ -224,12 +243,6 @@ fn is_variable(name: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-fn is_decimal(number: &str) -> bool {
-    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    digits(whole) && digits(part) && number.len() <= 32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +271,8 @@ mod tests {
             [permissions]
             allow = ["Read", "Bash(cargo test:*)"]
             deny = ["Bash(git push:*)"]
+            [verification]
+            commands = ["make smoke"]
             [mcp.servers.docs]
             command = "docs-mcp"
         "#;
@@ -271,6 +286,7 @@ mod tests {
         );
         assert_eq!(settings.pause_unverified, PauseUnverified::Always);
         assert_eq!(settings.permissions.allow.len(), 2);
+        assert_eq!(settings.verification, ["make smoke"]);
         assert_eq!(deepseek.base_url, "https://api.deepseek.com");
         assert_eq!(
             (deepseek.max_retries, deepseek.idle_timeout.as_secs()),
@@ -293,7 +309,7 @@ mod tests {
         check(
             "\ndefault_modell = 'x'",
             "config.toml, line 2, default_modell: unknown field `default_modell`, expected one of \
-             `default_model`, `providers`, `permissions`, `pause_unverified`, `mcp`",
+             `default_model`, `providers`, `permissions`, `pause_unverified`, `verification`, `mcp`",
         );
         check(
             "[providers.p]\nbase_url = 7",
@@ -315,6 +331,19 @@ mod tests {
         check(
             "[providers.p]\nbase_url = 'http://p'\nmax_retries = 'sk-0123'",
             "config.toml, line 3, max_retries: invalid type: a string, expected u32",
+        );
+        check(
+            "[verification]\ncommands = ['make smoke', 'a; b']",
+            "config.toml, line 2, commands: must be the words a command begins with, such as \
+             \"make smoke\"",
+        );
+        let price = "{ currency = 'USD', input = '1', output = '1e3' }";
+        check(
+            &format!(
+                "[providers.p]\nbase_url = 'http://p'\nmodels = [ {{ id = 'a', price = {price} }} ]"
+            ),
+            "config.toml, line 3, output: must be a decimal such as \"0.27\", with at most 9 digits \
+             before the point and 12 after it",
         );
         check(
             "[providers.p]\n\n",

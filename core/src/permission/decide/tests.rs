@@ -291,6 +291,51 @@ fn planning_blocks_writes_and_commands_under_every_posture() {
 }
 
 #[test]
+fn planning_only_ever_takes_away_and_takes_nothing_from_readers() {
+    let held = grants(&[Grant::Edits, Grant::Command(vec!["cargo".into()])]);
+    for rules in [
+        Rules::default(),
+        rules(
+            &["Read(.env)"],
+            &["Bash(cargo:*)"],
+            &["Bash", "Edit", "srv__tool"],
+        ),
+    ] {
+        for posture in Posture::ALL {
+            for accept_edits in [false, true] {
+                for action in actions() {
+                    let verdict = |planning| {
+                        let gate = Gate {
+                            posture,
+                            ceiling: Ceiling::TOP,
+                            accept_edits,
+                            planning,
+                            rules: &rules,
+                            grants: &held,
+                        };
+                        decide(&action, &gate)
+                    };
+                    let harmless = matches!(action.access, Access::Read(_) | Access::Session);
+                    if harmless || action.protected {
+                        assert_eq!(verdict(true), verdict(false), "{action:?}");
+                    } else {
+                        assert!(matches!(verdict(true), Verdict::Deny { .. }), "{action:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_is_approved_by_a_person_under_every_posture_that_asks() {
+    let approval = Action::new("plan", Access::Session).protected();
+    let held = grants(&[Grant::Edits]);
+    let all = rules(&[], &[], &["plan", "Edit", "Bash"]);
+    assert_eq!(signs(&approval, &all, &held), "--???");
+}
+
+#[test]
 fn accepted_edits_are_those_inside_the_roots_and_stay_while_the_posture_moves() {
     let (rules, grants) = (Rules::default(), grants(&[]));
     let allowed = |action: &Action, posture| {

@@ -9,4 +9,5 @@ mod bash;
 mod disorder;
 mod files;
 mod gate;
+mod goal;
 mod host;
