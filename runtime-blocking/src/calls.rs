@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::bell::{Bell, Ringer};
 use crate::config;
-use crate::ops::process::{Group, Running, Slot};
+use crate::ops::process::{Group, Guard, PATIENCE, Running, Slot};
 use crate::ops::{self, CustomTool, Kept, Stop, Told, http};
 
 /// Work for a thread.
@@ -27,6 +27,10 @@ pub type Hands = Box<dyn Fn(Job)>;
 /// News on their way from the threads. Credit bounds the bytes in them; a thread waits if there
 /// are too many.
 const ON_THE_WAY: usize = 64;
+
+/// How often it is looked whether a group is empty whose call is over: so long could its number
+/// mean another one's group.
+const LOOK: Duration = Duration::from_secs(2);
 
 type Posted = (CallId, Told);
 
@@ -41,10 +45,21 @@ pub(crate) struct Calls {
     http: BTreeMap<CallId, Http>,
     running: BTreeMap<CallId, Running>,
     plain: BTreeMap<CallId, Plain>,
-    /// Groups whose call is over while somebody of them may be left.
-    lingering: Vec<Group>,
+    /// Groups whose call is over while somebody of them is left.
+    lingering: BTreeMap<CallId, Lingering>,
+    /// When to look again whether somebody is.
+    look_at: Option<Instant>,
     /// News of this thread.
     due: VecDeque<(CallId, Told)>,
+    /// Ends all groups if we cannot. The last field: it is dropped when nobody is left to end.
+    guard: Option<Guard>,
+    unguarded: bool,
+}
+
+struct Lingering {
+    group: Group,
+    /// It was asked to end and is not asked twice.
+    kill_at: Option<Instant>,
 }
 
 struct Http {
@@ -72,8 +87,11 @@ impl Calls {
             http: BTreeMap::new(),
             running: BTreeMap::new(),
             plain: BTreeMap::new(),
-            lingering: Vec::new(),
+            lingering: BTreeMap::new(),
+            look_at: None,
             due: VecDeque::new(),
+            guard: None,
+            unguarded: false,
         }
     }
 
@@ -91,8 +109,9 @@ impl Calls {
                 (self.hands)(Box::new(job));
             }
             Call::Process(process) => {
-                self.lingering.retain(|group| group.exists());
-                match ops::process::spawn(&process, &self.host.shell, &self.hidden) {
+                self.see_to_guard();
+                let (shell, guard) = (&self.host.shell, self.guard.as_mut());
+                match ops::process::spawn(&process, shell, &self.hidden, guard) {
                     Ok(running) => drop(self.running.insert(id, running)),
                     Err(fault) => self.due.push_back((id, Told::Failed(fault))),
                 }
@@ -142,6 +161,14 @@ impl Calls {
     pub fn abort(&mut self, id: CallId) {
         if let Some(running) = self.running.get_mut(&id) {
             running.abort(Instant::now());
+            return;
+        }
+        if let Some(left) = self.lingering.get_mut(&id) {
+            if left.kill_at.is_none() {
+                left.group.ask_to_end();
+                left.kill_at = Some(Instant::now() + PATIENCE);
+                self.look_at = self.look_at.min(left.kill_at);
+            }
             return;
         }
         // What its thread still says finds no call.
@@ -198,6 +225,7 @@ impl Calls {
         for id in ids {
             self.step(id, room(id));
         }
+        self.look(Instant::now());
     }
 
     /// What to wait on.
@@ -221,13 +249,14 @@ impl Calls {
 
     /// When [`step_all`](Self::step_all) is due.
     pub fn wait_at_most(&self) -> Option<Duration> {
-        let deadline = self.running.values().filter_map(Running::deadline).min();
+        let running = self.running.values().filter_map(Running::deadline);
+        let deadline = running.chain(self.look_at).min();
         deadline.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
     /// Whether there are processes to step.
-    pub fn any_running(&self) -> bool {
-        !self.running.is_empty()
+    pub fn any_processes(&self) -> bool {
+        !self.running.is_empty() || !self.lingering.is_empty()
     }
 
     /// Ends everything; no process of ours is left after it. Takes a moment if one has to be asked
@@ -235,7 +264,49 @@ impl Calls {
     pub fn end(mut self) {
         let running = std::mem::take(&mut self.running);
         let lingering = std::mem::take(&mut self.lingering);
-        ops::process::end_all(running.into_values().collect(), &lingering);
+        let groups: Vec<Group> = lingering.into_values().map(|left| left.group).collect();
+        ops::process::end_all(running.into_values().collect(), &groups);
+    }
+
+    /// Sees to it that a guard lives and knows of every group.
+    fn see_to_guard(&mut self) {
+        if self.guard.as_mut().is_some_and(Guard::lives) {
+            return;
+        }
+        let running = self.running.values().map(Running::group);
+        let groups = running.chain(self.lingering.values().map(|left| left.group));
+        match Guard::start(groups) {
+            Ok(guard) => self.guard = Some(guard),
+            Err(error) => {
+                self.guard = None;
+                if !self.unguarded {
+                    log::warn!("programs may outlive this one if it is killed: {error}");
+                }
+                self.unguarded = true;
+            }
+        }
+    }
+
+    /// Looks who is left of the groups whose call is over, and ends who was to end.
+    fn look(&mut self, now: Instant) {
+        if self.look_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let guard = &mut self.guard;
+        self.lingering.retain(|_, left| {
+            if left.kill_at.is_some_and(|at| at <= now) {
+                left.group.kill();
+                left.kill_at = None;
+            }
+            let exists = left.group.exists();
+            if !exists && let Some(guard) = guard {
+                guard.over(left.group);
+            }
+            exists
+        });
+        let kills = self.lingering.values().filter_map(|left| left.kill_at);
+        let again = (!self.lingering.is_empty()).then_some(now + LOOK);
+        self.look_at = kills.chain(again).min();
     }
 
     fn step(&mut self, id: CallId, room: usize) {
@@ -248,7 +319,11 @@ impl Calls {
             let group = running.group();
             self.running.remove(&id);
             if group.exists() {
-                self.lingering.push(group);
+                let kill_at = None;
+                self.lingering.insert(id, Lingering { group, kill_at });
+                self.look_at.get_or_insert(Instant::now() + LOOK);
+            } else if let Some(guard) = &mut self.guard {
+                guard.over(group);
             }
         }
     }
@@ -276,8 +351,8 @@ impl Drop for Calls {
         }
         self.kept.close();
         // What runs is killed by its own drop.
-        for group in &self.lingering {
-            group.kill();
+        for left in self.lingering.values() {
+            left.group.kill();
         }
     }
 }
@@ -300,5 +375,51 @@ fn changes(call: &Call) -> bool {
         | Call::ReadAt { .. }
         | Call::Reconfigure
         | Call::Custom { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reasonix_core::call::{Errors, Keep, Process, Program};
+
+    #[test]
+    fn a_group_is_let_go_when_nobody_is_left_in_it() {
+        let bell = Bell::new().expect("pipes can be made");
+        let config = Config::new([0; 32], config::host());
+        let mut calls = Calls::new(&config, None, &bell, Box::new(|job| job()));
+        assert!(calls.guard.is_none(), "no command, no guard");
+        let id = CallId::new(1);
+        let process = Process {
+            program: Program::Shell("sleep 1000 & echo $!".into()),
+            cwd: "/".into(),
+            env: Vec::new(),
+            stdin: false,
+            errors: Errors::Merged,
+            keep: Keep::All,
+        };
+        calls.start(id, Call::Process(process));
+        assert!(calls.guard.is_some());
+        let limit = Instant::now() + Duration::from_secs(10);
+        let till = |what: &str, calls: &mut Calls, done: &dyn Fn(&Calls) -> bool| {
+            while !done(calls) {
+                assert!(Instant::now() < limit, "never: {what}");
+                calls.step_all(|_| 1000);
+                std::thread::yield_now();
+            }
+        };
+        till("it is over", &mut calls, &|it| it.running.is_empty());
+        let left = calls.lingering[&id].group;
+        assert!(calls.wait_at_most().is_some_and(|time| time <= LOOK));
+        calls.look(Instant::now() + LOOK);
+        assert!(calls.any_processes(), "somebody is there");
+        left.kill();
+        till("they are dead", &mut calls, &|_| !left.exists());
+        calls.look(Instant::now() + LOOK + LOOK);
+        assert!(!calls.any_processes());
+        assert_eq!(calls.wait_at_most(), None, "nothing is to be looked at");
+        let ends = std::iter::from_fn(|| calls.next()).filter(|(_, told)| told.is_last());
+        assert_eq!(ends.count(), 1);
+        calls.end();
     }
 }

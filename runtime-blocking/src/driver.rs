@@ -221,7 +221,7 @@ impl<M: Served> Driver<M> {
         if bell {
             self.bell.hush();
         }
-        if self.calls.any_running() {
+        if self.calls.any_processes() {
             let room = |id| self.machine.room(Source::Call(id));
             self.calls.step_all(room);
         }

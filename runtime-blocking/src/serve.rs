@@ -413,6 +413,55 @@ mod tests {
     }
 
     #[test]
+    fn an_abort_reaches_who_stays_behind_a_command_that_is_over() {
+        let mut steps = VecDeque::from([
+            start(1, shell("sleep 1000 & echo $!")),
+            start(2, shell("trap '' TERM; sleep 1000 & echo $!")),
+            Do::Effect(Effect::Abort { id: CallId::new(1) }),
+            Do::Effect(Effect::Abort { id: CallId::new(2) }),
+        ]);
+        let pids = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&pids);
+        let mut test = begin(move |input, out| {
+            match input {
+                Input::Received(_) => out.push_back(steps.pop_front().expect("one a word")),
+                Input::Call {
+                    news: News::Bytes { bytes, .. },
+                    ..
+                } => {
+                    let pid = String::from_utf8_lossy(bytes).trim().to_owned();
+                    seen.lock().expect("nobody panics").push(pid);
+                }
+                _ => {}
+            }
+            close_at_the_end(input, out);
+        });
+        for number in [1, 2] {
+            test.say("start");
+            test.hears(&format!("CallId({number}), news: Done(Exited"));
+        }
+        let pids = pids.lock().expect("nobody panics").clone();
+        let (one, two) = (&pids[0], &pids[1]);
+        assert!(alive(one) && alive(two), "nobody asked them to end");
+        let limit = Now::now() + Duration::from_secs(5);
+        let gone = |pid: &str| {
+            while alive(pid) {
+                assert!(Now::now() < limit, "{pid} is left");
+                thread::yield_now();
+            }
+        };
+        test.say("abort");
+        gone(one);
+        assert!(alive(two), "it belongs to another call");
+        test.say("abort");
+        gone(two);
+        let heard = test.end();
+        let ends = heard.iter().filter(|it| it.contains("Done(Exited"));
+        let failed = heard.iter().filter(|it| it.contains("Failed"));
+        assert_eq!((ends.count(), failed.count()), (2, 0), "{heard:?}");
+    }
+
+    #[test]
     fn a_closed_output_is_no_panic() {
         let test = begin(|input, out| {
             if let Input::Received(_) | Input::Wall(_) = input {

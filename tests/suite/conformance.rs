@@ -1,6 +1,8 @@
 //! The one test binary: what must hold of the whole agent, of both its runtimes and of the programs.
 
 mod cases;
+#[cfg(target_os = "linux")]
+mod children;
 mod files;
 mod gate;
 mod machine;

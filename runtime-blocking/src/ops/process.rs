@@ -2,6 +2,7 @@
 //! Never waits: a driver waits on [`Running::wants`] and [`Running::deadline`], then calls
 //! [`Running::step`]. Knows nothing of why the program runs.
 
+mod guard;
 mod output;
 
 use std::collections::VecDeque;
@@ -18,10 +19,11 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::Told;
+pub use guard::Guard;
 use output::Output;
 
 /// From the polite signal to the one that cannot be ignored.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long the outputs may stay open when the program itself has ended: others in its group may
 /// hold them for ever.
@@ -66,6 +68,11 @@ impl Group {
         test_kill_process_group(self.0) != Err(rustix::io::Errno::SRCH)
     }
 
+    /// Asks whoever is left in it to end.
+    pub fn ask_to_end(self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Kills whoever is left in it, at once.
     pub fn kill(self) {
         self.signal(Signal::KILL);
@@ -78,13 +85,33 @@ impl Group {
 }
 
 /// Starts a program. `shell` runs command lines; `hidden` are variables of our own environment
-/// that it must not see. Call it from a thread that lives as long as the program may run: on Linux
-/// the program is killed when that thread ends.
+/// that it must not see; the group is known to `guard` before anything of it runs. Call it from a
+/// thread that lives as long as the program may run: on Linux the program is killed when that
+/// thread ends.
 ///
 /// # Errors
 ///
 /// `NotFound` for a missing program or working directory, `Denied`.
-pub fn spawn(process: &Process, shell: &str, hidden: &[String]) -> Result<Running, IoFault> {
+pub fn spawn(
+    process: &Process,
+    shell: &str,
+    hidden: &[String],
+    mut guard: Option<&mut Guard>,
+) -> Result<Running, IoFault> {
+    let line = guard.as_deref_mut().and_then(|it| it.begin().ok());
+    let started = start(process, shell, hidden, line);
+    if let (Err(_), Some(guard)) = (&started, guard) {
+        guard.failed();
+    }
+    started
+}
+
+fn start(
+    process: &Process,
+    shell: &str,
+    hidden: &[String],
+    line: Option<OwnedFd>,
+) -> Result<Running, IoFault> {
     if !Path::new(&process.cwd).is_dir() {
         return Err(IoFault::new(
             IoKind::NotFound,
@@ -130,7 +157,7 @@ pub fn spawn(process: &Process, shell: &str, hidden: &[String]) -> Result<Runnin
         }
     }
     command.stdout(writer);
-    isolate(&mut command);
+    isolate(&mut command, line);
     let mut child = command.spawn().map_err(tell)?;
     drop(command); // and with it our ends of its outputs
     let pid = Pid::from_child(&child);
@@ -356,12 +383,15 @@ pub fn end_all(running: Vec<Running>, groups: &[Group]) {
 }
 
 /// In a session, and so a group, of its own: no terminal of ours can stop it or be asked for a
-/// password. And dead with us.
-fn isolate(command: &mut Command) {
+/// password. And dead with us; `line` leads to the guard that sees to it where no signal does.
+fn isolate(command: &mut Command, line: Option<OwnedFd>) {
     #[cfg(target_os = "linux")]
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
+        if let Some(line) = &line {
+            guard::runs(line.as_fd());
+        }
         #[cfg(target_os = "linux")]
         {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -413,7 +443,7 @@ mod tests {
     use reasonix_core::call::Keep;
     use rustix::event::{PollFd, Timespec, poll};
 
-    fn shell(line: &str) -> Process {
+    pub fn shell(line: &str) -> Process {
         Process {
             program: Program::Shell(line.to_owned()),
             cwd: "/".into(),
@@ -425,7 +455,7 @@ mod tests {
     }
 
     fn begin(process: &Process) -> Running {
-        spawn(process, "sh", &["HIDDEN_KEY".into()]).expect("it starts")
+        spawn(process, "sh", &["HIDDEN_KEY".into()], None).expect("it starts")
     }
 
     #[derive(Debug, Default, PartialEq, Eq)]
@@ -475,6 +505,11 @@ mod tests {
         }
     }
 
+    /// Its standard output, whole.
+    pub fn drive_to_end(running: Running) -> Vec<u8> {
+        finish(running).out
+    }
+
     fn finish(mut running: Running) -> Seen {
         let mut seen = Seen::default();
         drive(&mut running, &mut seen, usize::MAX, |it, _| it.over());
@@ -521,7 +556,7 @@ mod tests {
             ..shell("true")
         };
         for (process, word) in [(argv, "program"), (nowhere, "working directory")] {
-            let fault = spawn(&process, "sh", &[]).expect_err("it cannot start");
+            let fault = spawn(&process, "sh", &[], None).expect_err("it cannot start");
             assert_eq!(fault.kind, IoKind::NotFound);
             assert!(fault.message.contains(word), "{}", fault.message);
         }
