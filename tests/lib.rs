@@ -2,6 +2,7 @@
 //! keeps, scripted providers, and real programs on pipes. Knows nothing of the inside of the agent.
 
 pub mod chaos;
+pub mod inbox;
 pub mod json;
 pub mod laws;
 pub mod process;

@@ -5,6 +5,7 @@ mod cases;
 mod children;
 mod files;
 mod gate;
+mod inbox;
 mod machine;
 mod pressure;
 mod runtimes;
