@@ -161,6 +161,20 @@ pub struct Limits {
     pub goal_tokens: u64,
     /// Turns of a goal in a row without any progress after which it stops.
     pub goal_stuck: u32,
+    /// Longest line of a transcript that is read, bytes.
+    pub max_record: usize,
+    /// A stored file is read in pieces of this size, bytes.
+    pub store_piece: usize,
+    /// Bytes that wait for a slow disk before a session stands still.
+    pub store_backlog: usize,
+    /// Stored sessions that are looked at by one list; the rest are not listed.
+    pub max_stored: usize,
+    /// Stored sessions that are looked at together.
+    pub parallel_lookups: usize,
+    /// Sessions in one page of a list.
+    pub list_page: usize,
+    /// A session that was never prompted is removed after this long.
+    pub unused_session: Duration,
 }
 
 impl Default for Limits {
@@ -242,6 +256,13 @@ impl Default for Limits {
             max_goal_evidence: 16,
             goal_tokens: 10_000_000,
             goal_stuck: 3,
+            max_record: 96 << 20,
+            store_piece: 256 << 10,
+            store_backlog: 4 << 20,
+            max_stored: 100_000,
+            parallel_lookups: 16,
+            list_page: 100,
+            unused_session: Duration::from_secs(7 * 24 * 3600),
         }
     }
 }

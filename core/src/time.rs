@@ -78,6 +78,32 @@ pub enum Timer {
     Embedder,
 }
 
+/// A moment in RFC 3339 with milliseconds, in UTC; `unix_ms` since 1970.
+pub fn rfc3339(unix_ms: u64) -> alloc::string::String {
+    let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years are counted from March, so that the leap day is the last of its year; 400 of them
+    // repeat. Day 0 of this count is the 1st of March of the year 0.
+    let day = days + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * day + 2) / 153;
+    let day = day - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
+    let year = 400 * era + year + u64::from(month <= 2);
+    alloc::format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +114,21 @@ mod tests {
         let late = early.plus(Duration::from_secs(2));
         assert_eq!(late.since(early), Duration::from_secs(2));
         assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (ms, date) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (1_709_164_800_001, "2024-02-29T00:00:00.001Z"),
+            (1_796_083_199_000, "2026-11-30T23:59:59.000Z"),
+            (4_102_444_800_000, "2100-01-01T00:00:00.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(ms), date);
+        }
     }
 
     #[test]

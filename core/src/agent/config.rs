@@ -30,6 +30,8 @@ pub struct Config {
     pub permission_mode: PermissionMode,
     /// `--preset`, `--profile`.
     pub preset: Preset,
+    /// `--ephemeral`: sessions live in memory only. Without a home they do so anyway.
+    pub ephemeral: bool,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
 }
@@ -47,6 +49,7 @@ impl Config {
             script: None,
             permission_mode: PermissionMode::default(),
             preset: Preset::default(),
+            ephemeral: false,
             max_steps: None,
         }
     }

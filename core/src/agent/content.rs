@@ -9,6 +9,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use sha2::{Digest, Sha256};
 
+use crate::engine::record::{Shown, User};
 use crate::model::Part;
 use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource};
 
@@ -26,6 +27,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub(super) struct Prompt {
     /// What the model gets: one text, then the images.
     pub parts: Vec<Part>,
+    /// What the person said, where it is not the same.
+    pub shown: Option<Vec<Shown>>,
     /// What has to be saved first.
     pub files: Vec<Attachment>,
 }
@@ -44,7 +47,15 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     let mut texts: Vec<String> = Vec::new();
     let mut images = Vec::new();
     let mut files: Vec<Attachment> = Vec::new();
+    let mut shown = Vec::new();
     for (n, block) in blocks.iter().enumerate() {
+        shown.push(match block {
+            ContentBlock::Text(content) => Shown::Text(content.text.clone()),
+            ContentBlock::Image(_) => Shown::Image(images.len()),
+            ContentBlock::Audio(_) | ContentBlock::ResourceLink(_) | ContentBlock::Resource(_) => {
+                Shown::Block(serde_json::to_string(block).unwrap_or_default())
+            }
+        });
         match block {
             ContentBlock::Text(content) => texts.push(content.text.clone()),
             ContentBlock::Image(content) => {
@@ -86,15 +97,38 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     parts.push(Part::Text(texts.join("\n\n")));
     parts.append(&mut images);
     files.dedup();
-    Ok(Prompt { parts, files })
+    // One text is the same for the model and for people.
+    let shown = (!matches!(shown.as_slice(), [Shown::Text(_)])).then_some(shown);
+    Ok(Prompt {
+        parts,
+        shown,
+        files,
+    })
 }
 
 /// What a session is called after its first prompt: the text, white space collapsed, at most `max`
 /// characters. Empty if there is no text.
 pub(super) fn title(blocks: &[ContentBlock], max: usize) -> String {
+    title_words(blocks.iter().filter_map(ContentBlock::as_text), max)
+}
+
+/// The same for what a session remembers.
+pub(super) fn title_of(user: &User, max: usize) -> String {
+    match &user.shown {
+        None => title_words([user.text.as_str()].into_iter(), max),
+        Some(shown) => {
+            let texts = shown.iter().filter_map(|part| match part {
+                Shown::Text(text) => Some(text.as_str()),
+                Shown::Image(_) | Shown::Block(_) => None,
+            });
+            title_words(texts, max)
+        }
+    }
+}
+
+fn title_words<'a>(texts: impl Iterator<Item = &'a str>, max: usize) -> String {
     let mut title = String::new();
-    let words = blocks.iter().filter_map(ContentBlock::as_text);
-    for word in words.flat_map(str::split_whitespace) {
+    for word in texts.flat_map(str::split_whitespace) {
         if !title.is_empty() {
             title.push(' ');
         }

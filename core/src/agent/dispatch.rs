@@ -5,6 +5,7 @@ use alloc::string::String;
 
 use super::opening::{auth_required, context_window};
 use super::options::{self, Axis};
+use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
 use super::{Agent, Level, Owner, Preset, cards, content, models};
 use crate::call::{Call, Expect, News, Outcome, Write};
@@ -19,7 +20,6 @@ use crate::protocol::schema::{
     Implementation, InitializeRequest, InitializeResponse, Marker, Patch, PromptRequest,
     ProtocolVersion, SessionConfigOption, SessionInfoUpdate, SessionUpdate,
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModelRequest,
-    SetSessionModelResponse,
 };
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
 use crate::wire::RpcError;
@@ -40,6 +40,23 @@ impl Agent {
             AgentEvent::Initialize { asked, request } => self.initialize(asked, &request),
             AgentEvent::Authenticate { asked, request } => self.authenticate(asked, &request),
             AgentEvent::NewSession { asked, request } => self.new_session(asked, request),
+            AgentEvent::LoadSession {
+                asked,
+                session,
+                request,
+            } => self.load_session(asked, session, request),
+            AgentEvent::ResumeSession {
+                asked,
+                session,
+                request,
+            } => self.resume_session(asked, session, request),
+            AgentEvent::ReplayReady { key } => self.load_on(key),
+            AgentEvent::ListSessions { asked, request } => self.list_sessions(asked, request),
+            AgentEvent::DeleteSession {
+                asked,
+                session,
+                request,
+            } => self.delete_session(asked, session, &request),
             AgentEvent::CancelRequest { key } => self.cancel_opening(key),
             AgentEvent::Prompt {
                 turn,
@@ -47,10 +64,10 @@ impl Agent {
                 request,
             } => self.prompt(turn, session, &request),
             AgentEvent::Cancel { turn } => self.cancel_turn(turn),
-            AgentEvent::CloseSession { asked, session, .. } => {
-                self.close_session(session);
-                self.side.answer(asked, Ok(CloseSessionResponse::default()));
-            }
+            AgentEvent::CloseSession { asked, session, .. } => match self.close_session(session) {
+                Some(store) => self.part(store, Parting::Close(asked)),
+                None => self.side.answer(asked, Ok(CloseSessionResponse::default())),
+            },
             AgentEvent::SetConfigOption {
                 asked,
                 session,
@@ -84,27 +101,11 @@ impl Agent {
                 self.side
                     .answer(asked, Err(RpcError::method_not_found("logout")));
             }
-            AgentEvent::LoadSession { asked, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found("session/load")));
-            }
-            AgentEvent::ResumeSession { asked, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found("session/resume")));
-            }
-            AgentEvent::ListSessions { asked, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found("session/list")));
-            }
-            AgentEvent::DeleteSession { asked, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found("session/delete")));
-            }
             AgentEvent::VendorRequest { asked, method, .. } => {
                 self.side
                     .answer(asked, Err(RpcError::method_not_found(&method)));
             }
-            AgentEvent::VendorNotification { .. } | AgentEvent::ReplayReady { .. } => {}
+            AgentEvent::VendorNotification { .. } => {}
         }
     }
 
@@ -112,7 +113,11 @@ impl Agent {
         let mut capabilities = AgentCapabilities::default();
         capabilities.prompt_capabilities.image = true;
         capabilities.prompt_capabilities.embedded_context = true;
+        capabilities.load_session = true;
         capabilities.session_capabilities.close = Some(Marker::default());
+        capabilities.session_capabilities.list = Some(Marker::default());
+        capabilities.session_capabilities.resume = Some(Marker::default());
+        capabilities.session_capabilities.delete = Some(Marker::default());
         let identity = &self.config.identity;
         let mut info = Implementation::new(identity.name.clone(), identity.version.clone());
         info.title = Some(identity.title.clone());
@@ -182,17 +187,30 @@ impl Agent {
                 return;
             }
         };
+        let read_only = self
+            .stores
+            .get(&session.store)
+            .and_then(|stored| stored.read_only.as_deref());
+        if let Some(why) = read_only {
+            if let Some(turn) = self.side.turn(turn) {
+                turn.fail(read_only_session(why));
+            }
+            return;
+        }
         session.turn = Some(turn);
         let root = session.root.clone();
         self.turns.insert(turn, key);
         self.set_title(key, &request.prompt);
+        let message = Message {
+            parts: prompt.parts,
+            shown: prompt.shown,
+            item: None,
+        };
         if prompt.files.is_empty() {
-            return self.with_engine(key, |engine, cx| {
-                engine.prompt(cx, Message::new(prompt.parts))
-            });
+            return self.with_engine(key, |engine, cx| engine.prompt(cx, message));
         }
         let mut preparing = Preparing {
-            parts: prompt.parts,
+            message,
             writing: Default::default(),
         };
         for (file, ignore) in files_to_save(prompt.files) {
@@ -229,6 +247,9 @@ impl Agent {
             return;
         }
         session.titled = true;
+        if let Some(stored) = self.stores.get_mut(&session.store) {
+            stored.summary.title.clone_from(&title);
+        }
         let info = SessionInfoUpdate {
             title: Patch::Value(title),
             ..SessionInfoUpdate::default()
@@ -263,9 +284,7 @@ impl Agent {
         if preparing.writing.is_empty()
             && let Some(preparing) = session.preparing.take()
         {
-            self.with_engine(key, |engine, cx| {
-                engine.prompt(cx, Message::new(preparing.parts))
-            });
+            self.with_engine(key, |engine, cx| engine.prompt(cx, preparing.message));
         }
     }
 
@@ -338,8 +357,23 @@ impl Agent {
                 request.config_id
             ))),
         };
-        let result = result.map(SetSessionConfigOptionResponse::new);
-        self.side.answer(asked, result);
+        match result {
+            Ok(options) => {
+                let response = SetSessionConfigOptionResponse::new(options);
+                self.reply_when_remembered(key, Reply::ConfigOption(asked, response));
+            }
+            Err(error) => self.side.answer(asked, Err(error)),
+        }
+    }
+
+    /// Answers a change of the options when it is safe.
+    fn reply_when_remembered(&mut self, key: SessionKey, reply: Reply) {
+        let Some(session) = self.sessions.get(&key) else {
+            return;
+        };
+        let (store, options) = (session.store, session.axes.record());
+        let place = self.remember_options(store, options);
+        self.when_safe(store, place, Then::Reply(reply));
     }
 
     fn set_model(
@@ -353,8 +387,10 @@ impl Agent {
             let update = ConfigOptionUpdate::new(options.clone());
             session.notify(&SessionUpdate::ConfigOptionUpdate(update));
         }
-        self.side
-            .answer(asked, result.map(|_| SetSessionModelResponse::default()));
+        match result {
+            Ok(_) => self.reply_when_remembered(key, Reply::Model(asked)),
+            Err(error) => self.side.answer(asked, Err(error)),
+        }
     }
 
     /// Sets one axis; the answer is all options with the values they have now. A change of the
@@ -440,21 +476,31 @@ impl Agent {
         options::list(axes, &self.config.settings, self.config.permission_mode)
     }
 
-    fn close_session(&mut self, key: SessionKey) {
+    /// The session is not open any more; its files are still to be given up.
+    pub(super) fn close_session(&mut self, key: SessionKey) -> Option<StoreKey> {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
-        if let Some(session) = self.sessions.remove(&key) {
-            self.unread -= session.unread;
-            for ask in session.asks.keys() {
-                self.asks.remove(ask);
-            }
-            if let Some(timer) = session.timer {
-                self.timers.remove(&(timer, key));
-            }
-            if let Some(turn) = session.turn {
-                self.turns.remove(&turn);
-            }
+        let session = self.sessions.remove(&key)?;
+        self.unread -= session.unread;
+        for ask in session.asks.keys() {
+            self.asks.remove(ask);
         }
+        if let Some(timer) = session.timer {
+            self.timers.remove(&(timer, key));
+        }
+        if let Some(turn) = session.turn {
+            self.turns.remove(&turn);
+        }
+        Some(session.store)
     }
+}
+
+/// −32600: a session that a later version wrote.
+fn read_only_session(why: &str) -> RpcError {
+    #[derive(Serialize)]
+    struct Data {
+        code: &'static str,
+    }
+    RpcError::invalid_request(why).with_data(&Data { code: "read_only" })
 }
 
 /// What the client could still do about a failed turn is in the code; the rest is for people.

@@ -4,8 +4,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::Serialize;
+
 use super::dispatch::turn_failed;
 use super::opening::auth_required;
+use super::saving::Then;
 use super::session::{Asking, Waiting};
 use super::{Agent, Level, Owned, Owner, WallClock, cards, render};
 use crate::engine::record::{Author, Record};
@@ -13,7 +16,9 @@ use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::RequestPermission;
-use crate::protocol::schema::{PromptResponse, StopReason};
+use crate::protocol::schema::{
+    ContentBlock, ContentChunk, Meta, PromptResponse, SessionUpdate, StopReason,
+};
 use crate::protocol::{TextKind, TurnMut};
 use crate::time::Instant;
 use crate::tools::{Answer, Question};
@@ -66,7 +71,11 @@ impl Agent {
             let Some(session) = self.sessions.get_mut(&key) else {
                 return true;
             };
-            if !session.outbox.is_empty() && !session.engine.is_due(self.now) {
+            let behind = self
+                .stores
+                .get(&session.store)
+                .is_some_and(|stored| stored.is_behind(self.config.limits.store_backlog));
+            if (behind || !session.outbox.is_empty()) && !session.engine.is_due(self.now) {
                 more = false;
                 break;
             }
@@ -135,6 +144,7 @@ impl Agent {
     /// Passes on what an engine said. Calls and their ends never wait for a slow client, and
     /// neither does what is remembered.
     fn pass_on(&mut self, key: SessionKey) {
+        let mut claims = None;
         while let Some(output) = self.said.pop_front() {
             match output {
                 Output::Start { id, call } => {
@@ -145,6 +155,14 @@ impl Agent {
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
                 Output::Record(record) => {
+                    if let Some(session) = self.sessions.get(&key) {
+                        let place = self.remember(session.store, &record);
+                        if let Record::User(user) = &record
+                            && user.item.is_some()
+                        {
+                            claims = Some(place);
+                        }
+                    }
                     if is_seen_live(&record) {
                         for update in render::record(&record, &self.config.limits) {
                             self.show_in_order(key, Waiting::Drawn(update));
@@ -156,6 +174,9 @@ impl Agent {
                 | Output::Questions { .. }
                 | Output::Finished(_)) => self.show_in_order(key, Waiting::Said(output)),
             }
+        }
+        if let (Some(place), Some(session)) = (claims, self.sessions.get(&key)) {
+            self.when_safe(session.store, place, Then::Claimed);
         }
     }
 
@@ -246,8 +267,11 @@ impl Agent {
                 self.ask_question(key, card, call, questions, Vec::new());
                 None
             }
+            // It is answered when nothing of it can be lost any more.
             Output::Finished(ending) => {
-                self.finish(key, ending);
+                let store = self.sessions.get(&key)?.store;
+                let place = self.stores.get(&store)?.journal.place();
+                self.when_safe(store, place, Then::Finish(ending));
                 None
             }
             // These never wait.
@@ -367,6 +391,14 @@ impl Agent {
         };
         self.turns.remove(&turn);
         let model = session.axes.model.clone();
+        let stored = self.stores.get_mut(&session.store);
+        let (trouble, transcript) = stored.map_or((None, None), |stored| {
+            (stored.trouble(), stored.transcript().map(String::from))
+        });
+        if let (Some(text), Some(mut session)) = (trouble, self.side.session(key)) {
+            let chunk = ContentChunk::new(ContentBlock::text(text));
+            session.notify(&SessionUpdate::AgentMessageChunk(chunk));
+        }
         let reason = match ending {
             Ending::EndTurn => StopReason::EndTurn,
             Ending::MaxTokens => StopReason::MaxTokens,
@@ -391,9 +423,30 @@ impl Agent {
             }
         };
         if let Some(turn) = self.side.turn(turn) {
-            turn.finish(PromptResponse::new(reason));
+            let mut response = PromptResponse::new(reason);
+            response.meta = transcript.and_then(|path| {
+                Meta::of(&TurnMeta {
+                    ours: TurnFacts {
+                        transcript_path: &path,
+                    },
+                })
+            });
+            turn.finish(response);
         }
     }
+}
+
+/// `_meta` of the answer to a prompt.
+#[derive(Serialize)]
+struct TurnMeta<'a> {
+    #[serde(rename = "reasonix.io")]
+    ours: TurnFacts<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TurnFacts<'a> {
+    transcript_path: &'a str,
 }
 
 /// The wall clock at `now`, by what it was when it was last said.

@@ -10,10 +10,13 @@ mod content;
 mod dispatch;
 mod drive;
 mod fit;
+mod listing;
+mod loading;
 pub mod models;
 mod opening;
 mod options;
 mod render;
+mod saving;
 mod session;
 
 #[cfg(test)]
@@ -37,11 +40,15 @@ use crate::ids::{AskId, CallId, Counter, SessionKey, TurnKey};
 use crate::machine::{Machine, Next, Source};
 use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
+use crate::protocol::schema::SessionId;
 use crate::protocol::{self, AgentSide, Asked, PeerInput};
+use crate::store::SessionFiles;
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
+use listing::{Deleting, Listing};
 use opening::Opening;
+use saving::{Doing, StoreKey, Stored};
 use session::Session;
 
 /// What the world did. Exhaustive: drivers match it whole.
@@ -153,6 +160,16 @@ enum Owner {
     Session(SessionKey),
     /// `authenticate`.
     Authenticating,
+    /// A stored session.
+    Store(StoreKey, Doing),
+    /// `session/list`.
+    Listing(RequestKey),
+    /// `session/delete`.
+    Deleting,
+    /// What is left of a session.
+    Sweeping,
+    /// Nobody waits for what comes of it.
+    Nobody,
 }
 
 /// The whole agent as one machine.
@@ -171,6 +188,13 @@ pub struct Agent {
     turns: BTreeMap<TurnKey, SessionKey>,
     asks: BTreeMap<AskId, SessionKey>,
     openings: BTreeMap<RequestKey, Opening>,
+    /// Locks that were asked for by openings that are over.
+    late_locks: BTreeMap<CallId, SessionId>,
+    stores: BTreeMap<StoreKey, Stored>,
+    store_keys: Counter,
+    listings: BTreeMap<RequestKey, Box<Listing>>,
+    deleting: BTreeMap<CallId, Deleting>,
+    sweeping: BTreeMap<CallId, SessionFiles>,
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
@@ -221,6 +245,12 @@ impl Agent {
             turns: BTreeMap::new(),
             asks: BTreeMap::new(),
             openings: BTreeMap::new(),
+            late_locks: BTreeMap::new(),
+            stores: BTreeMap::new(),
+            store_keys: Counter::default(),
+            listings: BTreeMap::new(),
+            deleting: BTreeMap::new(),
+            sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
             timers: BTreeSet::new(),
             queue: VecDeque::new(),
@@ -286,6 +316,11 @@ impl Agent {
                 self.with_engine(key, |engine, cx| engine.handle_news(cx, id, news));
             }
             Some(Owner::Authenticating) => self.reconfigured(id, news),
+            Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
+            Some(Owner::Listing(key)) => self.listing_news(key, id, news),
+            Some(Owner::Deleting) => self.delete_news(id, news),
+            Some(Owner::Sweeping) => self.sweep_news(id, news),
+            Some(Owner::Nobody) => {}
             None => {}
         }
     }
@@ -317,8 +352,11 @@ impl Agent {
         };
         let until = begun.plus(self.config.limits.close_grace);
         self.closing = Closing::Settling { reason, until };
-        for id in self.calls.keys() {
-            self.effects.push_back(Owned::Abort(*id));
+        // What is to be remembered is still written.
+        for (id, owner) in &self.calls {
+            if !matches!(owner, Owner::Store(..)) {
+                self.effects.push_back(Owned::Abort(*id));
+            }
         }
     }
 
@@ -423,9 +461,17 @@ impl Machine for Agent {
             Source::Call(id) => match self.calls.get(&id) {
                 Some(Owner::Session(key)) => self.engine_room(*key, id),
                 // Small answers, or a call nobody waits for: let it come and be over.
-                Some(Owner::Opening(_) | Owner::Preparing(_) | Owner::Authenticating) | None => {
-                    self.config.limits.call_window
-                }
+                Some(
+                    Owner::Opening(_)
+                    | Owner::Preparing(_)
+                    | Owner::Authenticating
+                    | Owner::Store(..)
+                    | Owner::Listing(_)
+                    | Owner::Deleting
+                    | Owner::Sweeping
+                    | Owner::Nobody,
+                )
+                | None => self.config.limits.call_window,
             },
         }
     }

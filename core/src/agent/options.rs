@@ -4,8 +4,9 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::config::Preset;
+use super::config::{Config, Preset};
 use super::models;
+use crate::engine::record::Options;
 use crate::permission::{PermissionMode, Posture};
 use crate::protocol::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
@@ -23,6 +24,30 @@ pub(super) struct Axes {
     pub preset: Preset,
     /// What was chosen for approvals; the ceiling is above it.
     pub posture: Posture,
+}
+
+impl Axes {
+    /// As a session remembers it.
+    pub(super) fn record(&self) -> Options {
+        Options {
+            model: self.model.clone(),
+            effort: self.effort.clone(),
+            preset: self.preset.name().into(),
+            approval: self.posture.name().into(),
+            mode: String::new(),
+        }
+    }
+
+    /// What a session remembers; what it does not say, or says in a way that is not known, is as in
+    /// new sessions.
+    pub(super) fn of_record(options: &Options, config: &Config) -> Self {
+        Self {
+            model: options.model.clone(),
+            effort: options.effort.clone(),
+            preset: Preset::named(&options.preset).unwrap_or(config.preset),
+            posture: Posture::from_name(&options.approval).unwrap_or(config.permission_mode.start),
+        }
+    }
 }
 
 /// One axis.

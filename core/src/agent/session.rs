@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use super::content::Attachment;
 use super::options::Axes;
-use crate::engine::{CardId, Engine, Output};
+use super::saving::StoreKey;
+use crate::engine::{CardId, Engine, Message, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
 use crate::protocol::schema::{SessionId, SessionUpdate};
@@ -16,10 +17,14 @@ use crate::tools::{Answer, Question};
 /// One open session.
 pub(super) struct Session {
     pub(super) id: SessionId,
+    /// Its working directory, as the client named it.
+    pub(super) cwd: String,
     /// Its links resolved: the root that writes must stay beneath.
     pub(super) root: String,
     pub(super) axes: Axes,
     pub(super) engine: Engine,
+    /// Its files.
+    pub(super) store: StoreKey,
     /// The open prompt.
     pub(super) turn: Option<TurnKey>,
     /// A prompt whose attachments are being saved.
@@ -74,7 +79,7 @@ impl Asking {
 
 /// A prompt whose attachments are being saved.
 pub(super) struct Preparing {
-    pub(super) parts: Vec<Part>,
+    pub(super) message: Message,
     /// Being written, with the path that the prompt names.
     pub(super) writing: BTreeMap<CallId, Option<String>>,
 }
@@ -82,7 +87,7 @@ pub(super) struct Preparing {
 impl Preparing {
     /// What the model is told of a file that could not be saved.
     pub(super) fn not_saved(&mut self, path: &str, why: &str) {
-        if let Some(Part::Text(text)) = self.parts.first_mut() {
+        if let Some(Part::Text(text)) = self.message.parts.first_mut() {
             text.push_str(&alloc::format!("\n\n[@{path} could not be saved: {why}]"));
         }
     }

@@ -1,5 +1,7 @@
 //! The whole agent, fed by hand: bytes of a client, news of calls, time.
 
+mod stored;
+
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -28,6 +30,8 @@ struct World {
     /// The client takes nothing.
     deaf: bool,
     unsent: usize,
+    /// Where sessions are stored; none: nowhere.
+    disk: Option<stored::Disk>,
 }
 
 const SESSION: &str = "f4009278-57aa-4641-94f5-61baacb37970";
@@ -52,6 +56,7 @@ impl World {
             held: |_| false,
             deaf: false,
             unsent: 0,
+            disk: None,
         };
         world.request(0, "initialize", "{\"protocolVersion\":1}");
         world.lines.clear();
@@ -138,6 +143,15 @@ impl World {
 
     fn answer(&mut self, id: CallId, call: &Call) {
         self.open.remove(&id);
+        if let Some(disk) = &mut self.disk
+            && let Some(result) = disk.answer(call)
+        {
+            let news = match result {
+                Ok(outcome) => News::Done(outcome),
+                Err(fault) => News::Failed(fault),
+            };
+            return self.agent.handle_input(self.now, Input::Call { id, news });
+        }
         let news = match call {
             Call::Resolve { path } => News::Done(Outcome::Resolved(Resolved {
                 real: path.clone(),

@@ -89,6 +89,8 @@ pub enum Brain {
     Endpoint(Box<Endpoint>),
     /// A script.
     Script(Box<ScriptCursor>),
+    /// Nobody, for a reason that a person can act on.
+    Nobody(String),
 }
 
 /// What one session's engine is made with.

@@ -88,6 +88,9 @@ pub struct Header {
     pub id: String,
     /// Its working directory, as the client named it.
     pub cwd: String,
+    /// When it was made, milliseconds since 1970.
+    #[serde(default)]
+    pub created: u64,
     /// The agent that made it, with its version.
     #[serde(default)]
     pub agent: String,

@@ -242,6 +242,16 @@ fn stop_run(cx: &mut Context<'_>, run: &mut ModelRun, call: Option<CallId>, brai
 impl Engine {
     /// Asks the model for the next answer of the turn, or compacts the history first.
     pub(super) fn ask_model(&mut self, cx: &mut Context<'_>) {
+        if let Brain::Nobody(why) = &self.brain {
+            let message = why.clone();
+            return self.finish(
+                cx,
+                Ending::Failed {
+                    message,
+                    auth: true,
+                },
+            );
+        }
         if self.claim_guidance(cx) {
             return;
         }
@@ -295,6 +305,8 @@ impl Engine {
                 ModelRun::http(cx.now, endpoint, &messages, &specs, cx.limits, self.jitter)
             }
             Brain::Script(cursor) => ModelRun::script(cx.now, cursor.next_answer(), cx.limits),
+            // A turn without a model ends before it asks one, and the model does not change in it.
+            Brain::Nobody(_) => unreachable!("a turn without a model is over"),
         };
         if let Some(seconds) = cx.unix_seconds {
             run.set_wall(cx.now, seconds);

@@ -1,0 +1,446 @@
+//! `session/list` and `session/delete`: sessions that are stored, whether they are open or not.
+//!
+//! A list looks at the summary of every stored session, a few at a time. One that has none yet, or
+//! a damaged one, is read from the beginning of its transcript. What a crash left of a session that
+//! was made or deleted halfway, and sessions that nobody ever prompted, go on the way.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+
+use super::loading::{same_path, session_locked};
+use super::opening::is_absolute;
+use super::saving::{Parting, Stored};
+use super::{Agent, Owner, content};
+use crate::call::{Call, FileKind, News, Outcome};
+use crate::engine::record::Record;
+use crate::error::{IoFault, IoKind};
+use crate::ids::{CallId, SessionKey};
+use crate::protocol::Asked;
+use crate::protocol::methods::{DeleteSession, ListSessions};
+use crate::protocol::schema::{
+    DeleteSessionRequest, DeleteSessionResponse, ListSessionsRequest, ListSessionsResponse,
+    SessionId, SessionInfo,
+};
+use crate::store::{Lines, SessionFiles, Summary, layout};
+use crate::time::rfc3339;
+use crate::wire::{RequestKey, RpcError};
+
+/// A `session/list` that is not answered yet.
+pub(super) struct Listing {
+    asked: Asked<ListSessions>,
+    cwd: Option<String>,
+    after: Option<Place>,
+    /// Sessions that were not looked at.
+    left: VecDeque<SessionId>,
+    looking: BTreeMap<CallId, (SessionId, Look)>,
+    found: Vec<Summary>,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// The folder of all sessions.
+    Folder,
+    /// The summary of one.
+    Summary,
+    /// The beginning of its transcript.
+    Transcript,
+}
+
+/// A place in a list: newest first, ties by id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    updated: u64,
+    id: String,
+}
+
+impl Place {
+    fn of(summary: &Summary) -> Self {
+        Self {
+            updated: summary.updated,
+            id: summary.id.clone(),
+        }
+    }
+
+    fn is_before(&self, other: &Self) -> bool {
+        (core::cmp::Reverse(self.updated), &self.id)
+            < (core::cmp::Reverse(other.updated), &other.id)
+    }
+
+    /// Opaque to clients.
+    fn cursor(&self) -> String {
+        BASE64.encode(format!("{}.{}", self.updated, self.id))
+    }
+
+    fn of_cursor(cursor: &str) -> Option<Self> {
+        let bytes = BASE64.decode(cursor).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (updated, id) = text.split_once('.')?;
+        Some(Self {
+            updated: updated.parse().ok()?,
+            id: SessionId::checked(id).ok()?.as_str().into(),
+        })
+    }
+}
+
+/// A `session/delete` of a session that is not open here.
+pub(super) struct Deleting {
+    asked: Asked<DeleteSession>,
+    id: SessionId,
+}
+
+impl Agent {
+    pub(super) fn list_sessions(
+        &mut self,
+        asked: Asked<ListSessions>,
+        request: ListSessionsRequest,
+    ) {
+        let after = match request.cursor.as_deref().map(Place::of_cursor) {
+            None => None,
+            Some(Some(place)) => Some(place),
+            Some(None) => {
+                let error = RpcError::invalid_params("cursor is not one that this agent gave");
+                return self.side.answer(asked, Err(error));
+            }
+        };
+        if let Some(cwd) = &request.cwd
+            && !is_absolute(cwd)
+        {
+            let error = RpcError::invalid_params("cwd must be an absolute path");
+            return self.side.answer(asked, Err(error));
+        }
+        let key = asked.key();
+        let listing = Listing {
+            asked,
+            cwd: request.cwd,
+            after,
+            left: VecDeque::new(),
+            looking: BTreeMap::new(),
+            found: Vec::new(),
+        };
+        self.listings.insert(key, Box::new(listing));
+        match self.store_home().map(layout::sessions) {
+            Some(path) => {
+                let max = self.config.limits.max_stored;
+                let id = self.start(Owner::Listing(key), Call::List { path, max });
+                if let Some(listing) = self.listings.get_mut(&key) {
+                    // No session has this id.
+                    let none = SessionId::from(String::new());
+                    listing.looking.insert(id, (none, Look::Folder));
+                }
+            }
+            None => self.look_on(key),
+        }
+    }
+
+    /// Takes back a list that the client does not want any more.
+    pub(super) fn cancel_listing(&mut self, key: RequestKey) {
+        if let Some(listing) = self.listings.remove(&key) {
+            self.side.answer(listing.asked, Err(RpcError::cancelled()));
+        }
+    }
+
+    pub(super) fn listing_news(&mut self, key: RequestKey, call: CallId, news: News<'_>) {
+        let outcome = match news {
+            News::Done(outcome) => Ok(outcome),
+            News::Failed(fault) => Err(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(listing) = self.listings.get_mut(&key) else {
+            return;
+        };
+        let Some((id, look)) = listing.looking.remove(&call) else {
+            return;
+        };
+        match (look, outcome) {
+            (Look::Folder, Ok(Outcome::Listed(folder))) => {
+                let folders = folder
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.kind == FileKind::Directory && !entry.link);
+                listing.left = folders
+                    .filter_map(|entry| SessionId::checked(&entry.name).ok())
+                    .collect();
+            }
+            // No session was ever stored.
+            (Look::Folder, Err(fault)) if fault.kind == IoKind::NotFound => {}
+            (Look::Folder, Err(fault)) => {
+                if let Some(listing) = self.listings.remove(&key) {
+                    let why = format!("the stored sessions cannot be listed: {fault}");
+                    self.side
+                        .answer(listing.asked, Err(RpcError::internal(&why)));
+                }
+                return;
+            }
+            (Look::Summary, Ok(Outcome::Part(part))) => {
+                match Summary::read(&part.bytes, id.as_str()) {
+                    Some(summary) => listing.found.push(summary),
+                    None => self.look(key, id, Look::Transcript),
+                }
+            }
+            (Look::Summary, _) => self.look(key, id, Look::Transcript),
+            (Look::Transcript, Ok(Outcome::Part(part))) => {
+                let max = self.config.limits.max_session_title;
+                match read_head(&part.bytes, &id, max) {
+                    Some(summary) if summary.prompts > 0 => {
+                        if let Some(listing) = self.listings.get_mut(&key) {
+                            listing.found.push(summary);
+                        }
+                    }
+                    Some(summary) => self.sweep_unused(&id, &summary),
+                    // A part of it was made, or is left.
+                    None => self.sweep(&id),
+                }
+            }
+            (Look::Transcript, Err(fault)) if fault.kind == IoKind::NotFound => self.sweep(&id),
+            // What cannot be read is not listed, and stays.
+            (Look::Transcript, _) | (Look::Folder, Ok(_)) => {}
+        }
+        self.look_on(key);
+    }
+
+    fn look(&mut self, key: RequestKey, id: SessionId, look: Look) {
+        let Some(files) = self.files(&id) else { return };
+        let call = Call::ReadAt {
+            path: match look {
+                Look::Folder | Look::Summary => files.state(),
+                Look::Transcript => files.transcript(),
+            },
+            beneath: files.home,
+            at: 0,
+            max: self.config.limits.store_piece,
+        };
+        let call = self.start(Owner::Listing(key), call);
+        if let Some(listing) = self.listings.get_mut(&key) {
+            listing.looking.insert(call, (id, look));
+        }
+    }
+
+    /// Looks at the next ones, or answers.
+    fn look_on(&mut self, key: RequestKey) {
+        loop {
+            let most = self.config.limits.parallel_lookups;
+            let Some(listing) = self.listings.get_mut(&key) else {
+                return;
+            };
+            if listing.looking.len() >= most {
+                return;
+            }
+            let Some(id) = listing.left.pop_front() else {
+                break;
+            };
+            // What is open here is known better.
+            if self.side.find_session(&id).is_none() {
+                self.look(key, id, Look::Summary);
+            }
+        }
+        if self
+            .listings
+            .get(&key)
+            .is_some_and(|listing| listing.looking.is_empty())
+            && let Some(listing) = self.listings.remove(&key)
+        {
+            self.answer_list(*listing);
+        }
+    }
+
+    fn answer_list(&mut self, listing: Listing) {
+        let mut found = listing.found;
+        let open = self.sessions.values();
+        found.extend(open.filter_map(|session| {
+            let stored = self.stores.get(&session.store)?;
+            Some(stored.summary.clone())
+        }));
+        if let Some(cwd) = &listing.cwd {
+            found.retain(|summary| same_path(&summary.cwd, cwd));
+        }
+        found.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
+        if let Some(after) = &listing.after {
+            found.retain(|summary| after.is_before(&Place::of(summary)));
+        }
+        let page = self.config.limits.list_page;
+        let more = found.len() > page;
+        found.truncate(page);
+        let mut response =
+            ListSessionsResponse::new(Vec::from_iter(found.iter().map(session_info)));
+        if more {
+            response.next_cursor = found.last().map(|summary| Place::of(summary).cursor());
+        }
+        self.side.answer(listing.asked, Ok(response));
+    }
+
+    /// Removes a session that nobody prompted for long.
+    fn sweep_unused(&mut self, id: &SessionId, summary: &Summary) {
+        let old = self.unix_ms().is_some_and(|now| {
+            let unused = u64::try_from(self.config.limits.unused_session.as_millis());
+            now.saturating_sub(summary.created) > unused.unwrap_or(u64::MAX)
+        });
+        if old {
+            self.sweep(id);
+        }
+    }
+
+    /// Removes what is stored of a session that nobody has open.
+    fn sweep(&mut self, id: &SessionId) {
+        if let Some(files) = self.files(id) {
+            let call = Call::Lock {
+                path: files.lock(),
+                beneath: files.home.clone(),
+            };
+            let call = self.start(Owner::Sweeping, call);
+            self.sweeping.insert(call, files);
+        }
+    }
+
+    pub(super) fn sweep_news(&mut self, call: CallId, news: News<'_>) {
+        if let (Some(files), News::Done(Outcome::Locked)) = (self.sweeping.remove(&call), news) {
+            let SessionFiles { folder, home } = files;
+            self.start(
+                Owner::Nobody,
+                Call::RemoveTree {
+                    path: folder,
+                    beneath: home,
+                },
+            );
+        }
+    }
+
+    pub(super) fn delete_session(
+        &mut self,
+        asked: Asked<DeleteSession>,
+        session: Option<SessionKey>,
+        request: &DeleteSessionRequest,
+    ) {
+        if let Some(key) = session {
+            return match self.close_session(key) {
+                Some(store) => self.part(store, Parting::Delete(asked)),
+                None => self
+                    .side
+                    .answer(asked, Ok(DeleteSessionResponse::default())),
+            };
+        }
+        let id = request.session_id.clone();
+        match self.files(&id) {
+            // It is looked for first: a lock would make its folder.
+            Some(files) => {
+                let path = files.folder;
+                let call = self.start(Owner::Deleting, Call::Resolve { path });
+                self.deleting.insert(call, Deleting { asked, id });
+            }
+            None => self
+                .side
+                .answer(asked, Ok(DeleteSessionResponse::default())),
+        }
+    }
+
+    pub(super) fn delete_news(&mut self, call: CallId, news: News<'_>) {
+        let outcome = match news {
+            News::Done(outcome) => Ok(outcome),
+            News::Failed(fault) => Err(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(Deleting { asked, id }) = self.deleting.remove(&call) else {
+            return;
+        };
+        let Some(files) = self.files(&id) else {
+            return;
+        };
+        match outcome {
+            Ok(Outcome::Resolved(found)) if found.kind != FileKind::Missing => {
+                let lock = Call::Lock {
+                    path: files.lock(),
+                    beneath: files.home,
+                };
+                let call = self.start(Owner::Deleting, lock);
+                self.deleting.insert(call, Deleting { asked, id });
+            }
+            Ok(Outcome::Locked) => {
+                let stored = Stored::on_disk(files, Summary::default(), 0, false);
+                let store = self.add_stored(stored);
+                self.part(store, Parting::Delete(asked));
+            }
+            Ok(Outcome::Held(holder)) => {
+                self.side.answer(asked, Err(session_locked(&id, &holder)));
+            }
+            Ok(_) => self
+                .side
+                .answer(asked, Ok(DeleteSessionResponse::default())),
+            Err(IoFault {
+                kind: IoKind::NotFound,
+                ..
+            }) => self
+                .side
+                .answer(asked, Ok(DeleteSessionResponse::default())),
+            Err(fault) => {
+                let why = format!("the session {id} cannot be removed: {fault}");
+                self.side.answer(asked, Err(RpcError::internal(&why)));
+            }
+        }
+    }
+}
+
+fn session_info(summary: &Summary) -> SessionInfo {
+    let id = SessionId::from(summary.id.clone());
+    let mut info = SessionInfo::new(id, summary.cwd.clone());
+    info.title = (!summary.title.is_empty()).then(|| summary.title.clone());
+    info.updated_at = (summary.updated > 0).then(|| rfc3339(summary.updated));
+    info
+}
+
+/// The summary of a session whose transcript begins like this.
+fn read_head(bytes: &[u8], id: &SessionId, max: usize) -> Option<Summary> {
+    let mut head = Lines::new(bytes.len());
+    head.push(bytes);
+    let mut summary: Option<Summary> = None;
+    while let Some(records) = head.next::<Record>() {
+        for record in records {
+            match (record, &mut summary) {
+                (Record::Session(header), None) if header.id == id.as_str() => {
+                    summary = Some(Summary::new(&header.id, &header.cwd, header.created));
+                }
+                (Record::User(user), Some(summary)) if user.from.begins_turn() => {
+                    summary.prompts += 1;
+                    if summary.title.is_empty() {
+                        summary.title = content::title_of(&user, max);
+                    }
+                }
+                (_, _) => {}
+            }
+        }
+    }
+    summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_a_place_and_nothing_else_is() {
+        let place = Place {
+            updated: 12,
+            id: "a.b".into(),
+        };
+        assert_eq!(Place::of_cursor(&place.cursor()), Some(place));
+        for bad in ["", "!", "x", "MTIu", "YS5i", "MTIuLi4"] {
+            assert_eq!(Place::of_cursor(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_list_goes_from_the_newest_to_the_oldest() {
+        let place = |updated, id: &str| Place {
+            updated,
+            id: id.into(),
+        };
+        assert!(place(2, "b").is_before(&place(1, "a")));
+        assert!(place(1, "a").is_before(&place(1, "b")));
+        assert!(!place(1, "a").is_before(&place(1, "a")));
+    }
+}

@@ -1,0 +1,409 @@
+//! Sessions and their files: what is remembered goes to the journal, what waits for it goes on when
+//! it is safe, and what is closed gives its lock back.
+//!
+//! A stored session outlives its open one until its last record is written and its lock is given
+//! back or its folder is gone.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+
+use super::{Agent, Level, Owner};
+use crate::call::{Call, Expect, News, Outcome, Write};
+use crate::engine::Ending;
+use crate::engine::record::{Author, Options, Record};
+use crate::error::IoFault;
+use crate::ids::SessionKey;
+use crate::protocol::Asked;
+use crate::protocol::methods::{CloseSession, DeleteSession, SetConfigOption, SetModel};
+use crate::protocol::schema::{
+    CloseSessionResponse, DeleteSessionResponse, SetSessionConfigOptionResponse,
+    SetSessionModelResponse,
+};
+use crate::store::{Journal, Place, Safe, SessionFiles, Summary};
+use crate::wire::{RequestKey, RpcError};
+
+/// A stored session, unique in the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoreKey(u64);
+
+/// What a call does for a stored session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Records are appended.
+    Append,
+    /// The summary is written.
+    Summary,
+    /// The lock is given back.
+    Unlock,
+    /// The folder is removed.
+    Remove,
+}
+
+/// The files of one session that this agent has open.
+pub(super) struct Stored {
+    /// Whose; none: it is being opened, or parts.
+    pub(super) session: Option<SessionKey>,
+    pub(super) journal: Journal,
+    pub(super) summary: Summary,
+    /// Where the files are; none: nothing is stored.
+    files: Option<SessionFiles>,
+    /// What goes on when a record is safe, in the order of the records.
+    waits: VecDeque<(Place, Then)>,
+    /// The summary changed since it was written.
+    stale: bool,
+    /// The summary is being written.
+    writing: bool,
+    /// That nothing can be written was said.
+    told: bool,
+    /// Why it is only in memory, if it should be stored.
+    pub(super) unsaved: Option<String>,
+    /// Why nothing may be written, if that is so: a later version wrote it.
+    pub(super) read_only: Option<String>,
+    parting: Option<Parting>,
+}
+
+/// What goes on when a record is safe.
+pub(super) enum Then {
+    /// The turn is answered.
+    Finish(Ending),
+    /// The claims of the inbox are there: the turn goes on.
+    Claimed,
+    /// The session that is opened by this request has its first records.
+    Open(RequestKey),
+    /// A request is answered.
+    Reply(Reply),
+}
+
+/// An answer that waits for a record.
+pub(super) enum Reply {
+    /// `session/set_config_option`.
+    ConfigOption(Asked<SetConfigOption>, SetSessionConfigOptionResponse),
+    /// `session/set_model`.
+    Model(Asked<SetModel>),
+}
+
+/// Why a stored session is given up.
+pub(super) enum Parting {
+    /// Its opening failed, or nobody waits.
+    Left,
+    /// `session/close`.
+    Close(Asked<CloseSession>),
+    /// `session/delete`.
+    Delete(Asked<DeleteSession>),
+}
+
+impl Stored {
+    /// A session that lives as long as the process.
+    pub(super) fn in_memory(summary: Summary) -> Self {
+        Self::new(Journal::memory(), summary, None)
+    }
+
+    /// A session in files that this agent has locked; its transcript has `size` bytes, and lacks a
+    /// line end if it is `torn`.
+    pub(super) fn on_disk(files: SessionFiles, summary: Summary, size: u64, torn: bool) -> Self {
+        let journal = Journal::disk(files.transcript(), files.home.clone(), size, torn);
+        Self::new(journal, summary, Some(files))
+    }
+
+    fn new(journal: Journal, summary: Summary, files: Option<SessionFiles>) -> Self {
+        Self {
+            session: None,
+            journal,
+            summary,
+            files,
+            waits: VecDeque::new(),
+            stale: false,
+            writing: false,
+            told: false,
+            unsaved: None,
+            read_only: None,
+            parting: None,
+        }
+    }
+
+    /// Whether the engine has to stand still, since the disk is slow.
+    pub(super) fn is_behind(&self, most: usize) -> bool {
+        self.journal.backlog() > most
+    }
+
+    /// What has to be said once, if it is not saved.
+    pub(super) fn trouble(&mut self) -> Option<String> {
+        if self.told {
+            return None;
+        }
+        let why = match (&self.unsaved, self.journal.fault()) {
+            (Some(why), _) => why.clone(),
+            (None, Some(fault)) => format!("{fault}"),
+            (None, None) => return None,
+        };
+        self.told = true;
+        Some(format!(
+            "\n\n[warning] This session is not saved: {why}\n\n"
+        ))
+    }
+
+    /// The path of the transcript that people can read; none: there is none.
+    pub(super) fn transcript(&self) -> Option<&str> {
+        match self.journal.fault() {
+            Some(_) => None,
+            None => self.journal.path(),
+        }
+    }
+}
+
+impl Agent {
+    /// The home that sessions are stored in; none: nothing is stored.
+    pub(super) fn store_home(&self) -> Option<&str> {
+        if self.config.ephemeral {
+            return None;
+        }
+        self.config.host.home.as_deref()
+    }
+
+    pub(super) fn add_stored(&mut self, stored: Stored) -> StoreKey {
+        let key = StoreKey(self.store_keys.next());
+        self.stores.insert(key, stored);
+        key
+    }
+
+    /// Remembers a record; the place says when it is safe.
+    pub(super) fn remember(&mut self, key: StoreKey, record: &Record) -> Place {
+        let now = self.unix_ms();
+        let Some(stored) = self.stores.get_mut(&key) else {
+            return 0;
+        };
+        if stored.read_only.is_some() {
+            return 0;
+        }
+        // What somebody said is not said again, and an end is what an answer stands for. What is
+        // between is safe with them.
+        let durable = matches!(
+            record,
+            Record::User(_) | Record::End(_) | Record::Options(_)
+        );
+        match record {
+            Record::User(user) if matches!(user.from, Author::Person | Author::Queue) => {
+                stored.summary.prompts += 1;
+                stored.stale = true;
+            }
+            Record::End(_) => stored.stale = true,
+            Record::Session(_)
+            | Record::Options(_)
+            | Record::User(_)
+            | Record::Assistant(_)
+            | Record::Call { .. }
+            | Record::Result(_)
+            | Record::Plan { .. }
+            | Record::Note { .. }
+            | Record::Summary { .. }
+            | Record::Mended { .. }
+            | Record::Unknown => {}
+        }
+        stored.summary.updated = now.unwrap_or(stored.summary.updated);
+        let place = stored.journal.push(now, record, durable);
+        self.save(key);
+        place
+    }
+
+    /// Remembers what the options of a session are now.
+    pub(super) fn remember_options(&mut self, key: StoreKey, options: Options) -> Place {
+        self.remember(key, &Record::Options(options))
+    }
+
+    /// Goes on with `then` when a record is safe; at once if it is, or never will be.
+    pub(super) fn when_safe(&mut self, key: StoreKey, place: Place, then: Then) {
+        match self.stores.get_mut(&key) {
+            Some(stored) => {
+                stored.waits.push_back((place, then));
+                self.go_on(key);
+            }
+            None => self.go_on_with(None, then, true),
+        }
+    }
+
+    /// Starts what has to be written.
+    pub(super) fn save(&mut self, key: StoreKey) {
+        let Some(stored) = self.stores.get_mut(&key) else {
+            return;
+        };
+        if let Some(append) = stored.journal.begin() {
+            self.start(Owner::Store(key, Doing::Append), Call::Append(append));
+        }
+        let Some(stored) = self.stores.get_mut(&key) else {
+            return;
+        };
+        // A session that nobody prompted has no summary, and is in no list.
+        if stored.stale
+            && !stored.writing
+            && stored.journal.fault().is_none()
+            && stored.summary.prompts > 0
+            && let Some(files) = &stored.files
+        {
+            stored.stale = false;
+            stored.writing = true;
+            let write = Write {
+                path: files.state(),
+                beneath: Some(files.home.clone()),
+                bytes: stored.summary.write(),
+                expect: Expect::Anything,
+                parents: false,
+            };
+            self.start(Owner::Store(key, Doing::Summary), Call::Write(write));
+        }
+    }
+
+    /// News of a call for a stored session.
+    pub(super) fn store_news(&mut self, key: StoreKey, doing: Doing, news: News<'_>) {
+        let result = match news {
+            News::Done(outcome) => Ok(outcome),
+            News::Failed(fault) => Err(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        match doing {
+            Doing::Append => {
+                if let Some(stored) = self.stores.get_mut(&key) {
+                    stored.journal.ended(result.map(|_: Outcome| ()));
+                }
+                self.report_fault(key);
+                self.go_on(key);
+            }
+            Doing::Summary => {
+                if let Some(stored) = self.stores.get_mut(&key) {
+                    stored.writing = false;
+                }
+                if let Err(fault) = result {
+                    self.report(Level::Warn, format!("a session's summary: {fault}"));
+                }
+            }
+            Doing::Unlock | Doing::Remove => return self.parted(key, result.err()),
+        }
+        self.save(key);
+        self.part_if_idle(key);
+    }
+
+    fn report_fault(&mut self, key: StoreKey) {
+        let fault = self.stores.get(&key).and_then(|stored| {
+            let fault = stored.journal.fault()?;
+            Some(format!(
+                "the session {} is not saved any more: {fault}",
+                stored.summary.id
+            ))
+        });
+        if let Some(text) = fault {
+            self.report(Level::Error, text);
+        }
+    }
+
+    /// Goes on with what waited for records that are safe now.
+    fn go_on(&mut self, key: StoreKey) {
+        loop {
+            let Some(stored) = self.stores.get_mut(&key) else {
+                return;
+            };
+            let Some((place, _)) = stored.waits.front() else {
+                return;
+            };
+            let safe = match stored.journal.is_safe(*place) {
+                Safe::NotYet => return,
+                Safe::Yes => true,
+                Safe::Never => false,
+            };
+            let session = stored.session;
+            if let Some((_, then)) = stored.waits.pop_front() {
+                self.go_on_with(session, then, safe);
+            }
+        }
+    }
+
+    fn go_on_with(&mut self, session: Option<SessionKey>, then: Then, safe: bool) {
+        match (then, session) {
+            (Then::Reply(Reply::ConfigOption(asked, response)), _) => {
+                self.side.answer(asked, Ok(response));
+            }
+            (Then::Reply(Reply::Model(asked)), _) => {
+                self.side
+                    .answer(asked, Ok(SetSessionModelResponse::default()));
+            }
+            (Then::Open(key), _) => self.stored_header(key),
+            (Then::Finish(ending), Some(key)) => self.finish(key, ending),
+            (Then::Claimed, Some(key)) if safe => {
+                self.with_engine(key, |engine, cx| engine.claimed(cx));
+            }
+            (Then::Claimed, Some(key)) => self.with_engine(key, |engine, cx| {
+                engine.unclaimed(
+                    cx,
+                    "The session cannot be saved, so a queued item is not begun.",
+                );
+            }),
+            (Then::Finish(_) | Then::Claimed, None) => {}
+        }
+    }
+
+    /// Gives a stored session up once all of it is written.
+    pub(super) fn part(&mut self, key: StoreKey, parting: Parting) {
+        if let Some(stored) = self.stores.get_mut(&key) {
+            stored.session = None;
+            stored.parting = Some(parting);
+            self.save(key);
+            self.part_if_idle(key);
+        }
+    }
+
+    fn part_if_idle(&mut self, key: StoreKey) {
+        let Some(stored) = self.stores.get(&key) else {
+            return;
+        };
+        if !stored.journal.is_idle() || stored.writing {
+            return;
+        }
+        let (doing, call) = match (&stored.parting, &stored.files) {
+            (None, _) => return,
+            (Some(_), None) => return self.parted(key, None),
+            (Some(Parting::Delete(_)), Some(files)) => (
+                Doing::Remove,
+                Call::RemoveTree {
+                    path: files.folder.clone(),
+                    beneath: files.home.clone(),
+                },
+            ),
+            (Some(Parting::Left | Parting::Close(_)), Some(files)) => {
+                (Doing::Unlock, Call::Unlock { path: files.lock() })
+            }
+        };
+        self.start(Owner::Store(key, doing), call);
+        // Nothing more is done for it but this.
+        if let Some(stored) = self.stores.get_mut(&key) {
+            stored.writing = true;
+        }
+    }
+
+    fn parted(&mut self, key: StoreKey, fault: Option<IoFault>) {
+        let Some(stored) = self.stores.remove(&key) else {
+            return;
+        };
+        match stored.parting {
+            Some(Parting::Close(asked)) => {
+                self.side.answer(asked, Ok(CloseSessionResponse::default()));
+            }
+            Some(Parting::Delete(asked)) => {
+                let result = match fault {
+                    None => Ok(DeleteSessionResponse::default()),
+                    Some(fault) => Err(RpcError::internal(&format!(
+                        "the session cannot be removed: {fault}"
+                    ))),
+                };
+                self.side.answer(asked, result);
+            }
+            Some(Parting::Left) | None => {}
+        }
+    }
+
+    /// The wall clock, milliseconds since 1970, if it is known.
+    pub(super) fn unix_ms(&self) -> Option<u64> {
+        let (at, clock) = self.wall?;
+        let said = u64::try_from(clock.unix_ms).ok()?;
+        let since = u64::try_from(self.now.since(at).as_millis()).ok()?;
+        Some(said + since)
+    }
+}
