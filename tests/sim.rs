@@ -433,6 +433,7 @@ pub fn config() -> Config {
         tmp: "/tmp".into(),
     };
     let mut config = Config::new([7; 32], host);
+    config.ephemeral = true;
     config.settings.default_model = Some("local/tiny".into());
     config.settings.providers = vec![Provider {
         name: "local".into(),

@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let prompt = arguments.next().unwrap_or_else(|| "Go on.".into());
 
     let mut config = Config::new(config::seed()?, config::host());
+    config.ephemeral = true; // nothing is stored in the person's home
     config.script = Some(Script::parse(&std::fs::read_to_string(script)?)?);
     let mut client = Client::start(config)?;
     let hello = client.initialize(ClientCapabilities::default())?;

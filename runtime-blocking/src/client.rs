@@ -320,6 +320,7 @@ mod tests {
 
     fn start(script: &str) -> Client {
         let mut config = Config::new([7; 32], crate::config::host());
+        config.ephemeral = true;
         config.script = Some(Script::parse(script).expect("the script is well formed"));
         let mut client = Client::start(config).expect("it starts");
         let hello = client.initialize(ClientCapabilities::default());

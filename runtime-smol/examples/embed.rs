@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let script = arguments.next().ok_or("usage: embed SCRIPT [PROMPT]")?;
     let prompt = arguments.next().unwrap_or_else(|| "Go on.".into());
     let mut config = Config::new(config::seed()?, config::host());
+    config.ephemeral = true; // nothing is stored in the person's home
     config.script = Some(Script::parse(&std::fs::read_to_string(script)?)?);
     let (client, agent) = Client::start(config)?;
     // Any executor will do; here both take turns on this thread.

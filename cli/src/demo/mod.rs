@@ -51,6 +51,7 @@ pub fn demo(runtime: Runtime, args: DemoArgs) -> Result<Exit, Failure> {
     introduce(&path);
 
     let mut config = host::config()?;
+    config.ephemeral = true;
     config.script = Some(Script::parse(SCRIPT).expect("a test parses the script"));
     let turn = Turn {
         config,

@@ -140,6 +140,7 @@ fn config(args: &AgentArgs, settings: Settings) -> Result<Config, Failure> {
     config.permission_mode = args.permission_mode.unwrap_or_default();
     config.preset = args.preset().unwrap_or_default();
     config.max_steps = args.max_steps;
+    config.ephemeral = args.ephemeral;
     Ok(config)
 }
 

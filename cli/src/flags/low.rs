@@ -96,7 +96,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
 
-    /// Keep sessions in memory only (this version stores none)
+    /// Keep sessions in memory only: nothing is written beneath the agent's home
     #[arg(long)]
     pub ephemeral: bool,
 }
