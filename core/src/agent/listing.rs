@@ -398,7 +398,7 @@ fn read_head(bytes: &[u8], id: &SessionId, max: usize) -> Option<Summary> {
     let mut head = Lines::new(bytes.len());
     head.push(bytes);
     let mut summary: Option<Summary> = None;
-    while let Some(records) = head.next::<Record>() {
+    while let Some(records) = head.next_line::<Record>() {
         for record in records {
             match (record, &mut summary) {
                 (Record::Session(header), None) if header.id == id.as_str() => {

@@ -358,7 +358,7 @@ impl Agent {
         head.push(bytes);
         let mut header: Option<Header> = None;
         let mut first: Option<Options> = None;
-        for record in core::iter::from_fn(|| head.next::<Record>())
+        for record in core::iter::from_fn(|| head.next_line::<Record>())
             .flatten()
             .take(8)
         {
@@ -439,7 +439,7 @@ impl Agent {
             if loading.stage == Stage::Showing {
                 return self.loaded(key);
             }
-            match loading.lines.next::<Record>() {
+            match loading.lines.next_line::<Record>() {
                 Some(records) => {
                     loading.unreadable += loading.lines.take_unreadable();
                     for record in records {
@@ -449,7 +449,7 @@ impl Agent {
                 None if loading.ended => {
                     loading.lines.finish();
                     // A last line without its end is there now, if there is one.
-                    if let Some(records) = loading.lines.next::<Record>() {
+                    if let Some(records) = loading.lines.next_line::<Record>() {
                         loading.unreadable += loading.lines.take_unreadable();
                         for record in records {
                             self.take_in(key, &record);
@@ -639,13 +639,17 @@ impl Agent {
         let options = Some(self.options(&axes));
         match opening.how {
             How::Load(asked) => {
-                let mut response = LoadSessionResponse::default();
-                response.config_options = options;
+                let response = LoadSessionResponse {
+                    config_options: options,
+                    ..Default::default()
+                };
                 self.side.open(asked, response);
             }
             How::Resume(asked) => {
-                let mut response = ResumeSessionResponse::default();
-                response.config_options = options;
+                let response = ResumeSessionResponse {
+                    config_options: options,
+                    ..Default::default()
+                };
                 self.side.open(asked, response);
             }
             // A new session is not open already.

@@ -481,13 +481,17 @@ impl Agent {
                 self.side.open(asked, response)
             }
             How::Load(asked) => {
-                let mut response = LoadSessionResponse::default();
-                response.config_options = options;
+                let response = LoadSessionResponse {
+                    config_options: options,
+                    ..Default::default()
+                };
                 self.side.open(asked, response)
             }
             How::Resume(asked) => {
-                let mut response = ResumeSessionResponse::default();
-                response.config_options = options;
+                let response = ResumeSessionResponse {
+                    config_options: options,
+                    ..Default::default()
+                };
                 self.side.open(asked, response)
             }
         };

@@ -53,7 +53,7 @@ impl Lines {
 
     /// The records of the next line; none if more bytes are needed, or there are none. A line can
     /// hold none that can be read.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Option<Vec<T>> {
+    pub fn next_line<T: DeserializeOwned>(&mut self) -> Option<Vec<T>> {
         let line = match self.lines.next_line()? {
             Line::Frame(line) => line,
             Line::TooLong => &[],
@@ -116,7 +116,7 @@ mod tests {
         let mut lines = Lines::new(64);
         let mut found = Vec::new();
         let mut take = |lines: &mut Lines| {
-            while let Some(records) = lines.next::<Entry>() {
+            while let Some(records) = lines.next_line::<Entry>() {
                 found.extend(records.into_iter().map(|entry| entry.n));
             }
         };

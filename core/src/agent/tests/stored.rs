@@ -91,7 +91,17 @@ impl Disk {
                     size: 1,
                 }))
             }
-            _ => return None,
+            Call::Http(_)
+            | Call::Process(_)
+            | Call::Resolve { .. }
+            | Call::Read { .. }
+            | Call::Write(_)
+            | Call::Remove { .. }
+            | Call::Rename { .. }
+            | Call::List { .. }
+            | Call::Search(_)
+            | Call::Reconfigure
+            | Call::Custom { .. } => return None,
         })
     }
 
