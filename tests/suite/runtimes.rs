@@ -178,6 +178,8 @@ fn in_process(
     let place = place();
     let mut config: Config = reasonix_tests::sim::config();
     config.host = reasonix_blocking::config::host();
+    config.host.home = Some(name(&place.home()));
+    config.ephemeral = false;
     config.script = Some(Script::parse(script).expect("a generated script parses"));
     let (agent_in, input) = std::io::pipe().expect("a pipe");
     let (output, agent_out) = std::io::pipe().expect("a pipe");
@@ -186,7 +188,7 @@ fn in_process(
     let heard = converse(input, BufReader::new(output), talk, &name(&place.work()));
     let ended = agent.join().expect("the driver does not panic");
     assert_eq!(ended, reasonix_blocking::Ended::Finished);
-    heard
+    heard.replace(&name(&place.home()), "HOME")
 }
 
 /// The same with a program on pipes.
@@ -205,7 +207,7 @@ fn on_pipes(name_of: &str, script: &str, talk: &[Talk]) -> String {
     let (input, output) = (input.expect("piped"), output.expect("piped"));
     let heard = converse(input, BufReader::new(output), talk, &name(&place.work()));
     assert!(child.wait().is_ok_and(|status| status.success()));
-    heard
+    heard.replace(&name(&place.home()), "HOME")
 }
 
 fn name(path: &Path) -> String {

@@ -35,6 +35,7 @@ mod history;
 mod instructions;
 mod output;
 pub mod record;
+mod saying;
 mod turn;
 mod verify;
 

@@ -227,15 +227,6 @@ impl Assistant {
         }
         joined
     }
-
-    /// Adds to what was said.
-    pub(super) fn push(&mut self, thought: bool, text: &str) {
-        match (self.said.last_mut(), thought) {
-            (Some(Said::Text(all)), false) | (Some(Said::Thought(all)), true) => all.push_str(text),
-            (_, false) => self.said.push(Said::Text(text.into())),
-            (_, true) => self.said.push(Said::Thought(text.into())),
-        }
-    }
 }
 
 /// A piece of what a model says.

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use super::batch::Batch;
 use super::history::History;
-use super::record::{Assistant, Author, End, Extent, Message, Reason, Record};
+use super::record::{Author, End, Extent, Message, Reason, Record};
+use super::saying::Saying;
 use super::{Brain, Context, Ending, Engine, Output, Update};
 use crate::call::News;
 use crate::ids::CallId;
@@ -26,9 +27,7 @@ pub(super) struct Turn {
     /// Model calls so far.
     steps: u32,
     /// What the attempt of the moment has said.
-    pub(super) saying: Assistant,
-    /// Bytes of a load script that are kept.
-    loaded: usize,
+    saying: Saying,
     /// An answer was cut by its length, and the continuation was asked for.
     continued: bool,
     /// The history was compacted because the provider said it was too long.
@@ -64,8 +63,7 @@ impl Turn {
         Self {
             phase: Phase::Claiming,
             steps: 0,
-            saying: Assistant::default(),
-            loaded: 0,
+            saying: Saying::default(),
             continued: false,
             compacted: false,
             tried: false,
@@ -147,7 +145,10 @@ impl Turn {
         history: &mut History,
         extent: Extent,
     ) {
-        let mut said = core::mem::take(&mut self.saying);
+        let Phase::Answering { run, .. } = &self.phase else {
+            return;
+        };
+        let mut said = self.saying.take(run.partial_text(), run.partial_thought());
         if said.said.is_empty() {
             return;
         }
@@ -188,16 +189,7 @@ impl Turn {
 impl Turn {
     /// The model says something more.
     fn say(&mut self, cx: &mut Context<'_>, thought: bool, text: Text) {
-        match &text {
-            Text::Owned(text) => self.saying.push(thought, text),
-            // A load script says the same again and again: what is kept of it is bounded.
-            Text::Shared(text) => {
-                if self.loaded < cx.limits.load_kept {
-                    self.loaded += text.len();
-                    self.saying.push(thought, text);
-                }
-            }
-        }
+        self.saying.add(thought, text.len());
         cx.out.push_back(Output::Update(Update::Text {
             thought,
             text,
@@ -334,14 +326,12 @@ impl Engine {
                     cx.out.extend(call.take().map(|id| Output::Abort { id }));
                 }
             }
-            ModelEvent::Attempt => {
-                turn.break_off(cx, &mut self.history, Extent::Dropped);
-                turn.saying.id = self.messages.next();
-            }
+            ModelEvent::Attempt => turn.saying.id = self.messages.next(),
             ModelEvent::Text(_) | ModelEvent::Thought(_) if summary => {}
             ModelEvent::Text(text) => turn.say(cx, false, text),
             ModelEvent::Thought(text) => turn.say(cx, true, text),
             ModelEvent::Retrying { after, why } => {
+                turn.break_off(cx, &mut self.history, Extent::Dropped);
                 Self::log(
                     cx,
                     format!(
@@ -365,12 +355,18 @@ impl Engine {
             turn.tried = false;
         }
         if answer.finish == FinishReason::ContentFilter {
+            // It was shown, though the model forgets it.
+            if let Some(turn) = &mut self.turn {
+                let mut said = turn.saying.take(&answer.text, &answer.reasoning);
+                said.extent = Extent::Partial;
+                self.record(cx, Record::Assistant(said));
+            }
             return self.finish(cx, Ending::Refusal);
         }
         // Only some providers get it back; kept for the others it would count and cost memory.
         let echo = matches!(&self.brain, Brain::Endpoint(endpoint) if endpoint.echo_reasoning);
         let Some(turn) = &mut self.turn else { return };
-        let mut said = core::mem::take(&mut turn.saying);
+        let mut said = turn.saying.take(&answer.text, &answer.reasoning);
         said.usage = answer.usage;
         said.echo = echo && !answer.reasoning.is_empty();
         if answer.calls.is_empty() {
@@ -415,6 +411,7 @@ impl Engine {
         let Some(turn) = &mut self.turn else { return };
         if fault.kind == FaultKind::ContextOverflow && !turn.compacted {
             turn.compacted = true;
+            turn.break_off(cx, &mut self.history, Extent::Dropped);
             if self.compact(cx, true) {
                 return;
             }
@@ -445,10 +442,6 @@ impl Engine {
     }
 
     pub(super) fn finish(&mut self, cx: &mut Context<'_>, ending: Ending) {
-        if let Some(turn) = &mut self.turn {
-            // An answer that was refused was shown all the same.
-            turn.break_off(cx, &mut self.history, Extent::Partial);
-        }
         if self.turn.take().is_none() {
             return;
         }

@@ -157,6 +157,11 @@ impl Body {
         &self.decoder.text
     }
 
+    /// All its thoughts so far.
+    pub(super) fn thought(&self) -> &str {
+        &self.decoder.reasoning
+    }
+
     /// The silence up to here does not count.
     pub(super) fn held_until(&mut self, now: Instant) {
         self.heard = self.heard.max(now);

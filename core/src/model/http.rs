@@ -34,6 +34,7 @@ pub(super) struct HttpRun {
     body: Option<Body>,
     /// Bytes of its text that were handed out.
     given: usize,
+    given_thought: usize,
     /// The call was started and has neither ended nor been aborted.
     open: bool,
     /// Nothing can be done before the next input or the deadline.
@@ -101,6 +102,7 @@ impl HttpRun {
             },
             body: None,
             given: 0,
+            given_thought: 0,
             open: false,
             drained: false,
             unread: 0,
@@ -179,6 +181,7 @@ impl HttpRun {
         let event = self.queue.pop_front();
         match &event {
             Some(ModelEvent::Text(text)) => self.given += text.len(),
+            Some(ModelEvent::Thought(text)) => self.given_thought += text.len(),
             Some(_) => {}
             None => (self.drained, self.unread) = (true, 0),
         }
@@ -214,6 +217,11 @@ impl HttpRun {
         // Whole pieces were handed out. An answer that was given took its text along.
         let text = self.body.as_ref().map_or("", Body::text);
         text.get(..self.given).unwrap_or_default()
+    }
+
+    pub(super) fn partial_thought(&self) -> &str {
+        let thought = self.body.as_ref().map_or("", Body::thought);
+        thought.get(..self.given_thought).unwrap_or_default()
     }
 
     /// Does one thing; `false`: there is nothing to do now.
@@ -286,6 +294,7 @@ impl HttpRun {
     fn begin(&mut self, now: Instant) {
         self.body = None;
         self.given = 0;
+        self.given_thought = 0;
         self.unread = 0;
         self.open = true;
         self.state = State::Waiting { heard: now };

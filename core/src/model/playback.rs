@@ -114,6 +114,10 @@ impl ScriptRun {
         &self.said.text
     }
 
+    pub(super) fn partial_thought(&self) -> &str {
+        &self.said.reasoning
+    }
+
     pub(super) fn position(&self) -> Option<Position> {
         self.position
     }

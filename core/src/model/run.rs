@@ -123,6 +123,14 @@ impl ModelRun {
         }
     }
 
+    /// The same of what it has thought.
+    pub fn partial_thought(&self) -> &str {
+        match &self.0 {
+            Kind::Http(run) => run.partial_thought(),
+            Kind::Script(run) => run.partial_thought(),
+        }
+    }
+
     /// Where the script stands behind the attempts that were really made; hand it to
     /// [`ScriptCursor::rewind`](super::ScriptCursor::rewind) when a run ends by cancel, so that
     /// repeats that never came are not used up.
