@@ -425,6 +425,7 @@ fn fitting(call: Option<&Call>, bytes: Vec<u8>) -> Outcome {
             code: Some(bytes.len() as i32 % 3),
             signal: None,
             dropped: 0,
+            left: bytes.len() % 2 == 1,
         }),
         Some(Call::Resolve { path }) => Outcome::Resolved(Resolved {
             real: path.clone(),

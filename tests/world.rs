@@ -322,6 +322,7 @@ impl World {
                 code: Some(code),
                 signal: None,
                 dropped: 0,
+                left: false,
             };
             pieces.push(Piece {
                 after,

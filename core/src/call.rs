@@ -282,6 +282,9 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// Bytes of output that were dropped between head and tail.
     pub dropped: u64,
+    /// Whether others of its group run on. An `Abort` of the call ends them, also now that it is
+    /// over; else they end with the agent.
+    pub left: bool,
 }
 
 /// What a path is.

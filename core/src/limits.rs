@@ -105,6 +105,9 @@ pub struct Limits {
     pub max_command_time: Duration,
     /// Background commands of one session.
     pub max_jobs: usize,
+    /// Commands of one session that are over and left something running that ends with the
+    /// session; what the oldest of more left ends with the agent.
+    pub max_left: usize,
     /// Between two updates with the live output of a command.
     pub live_output_every: Duration,
     /// What was aborted has this long to settle before the turn ends without it.
@@ -229,6 +232,7 @@ impl Default for Limits {
             command_time: Duration::from_secs(120),
             max_command_time: Duration::from_secs(3600),
             max_jobs: 16,
+            max_left: 64,
             live_output_every: Duration::from_millis(100),
             cancel_grace: Duration::from_millis(1500),
             close_grace: Duration::from_secs(5),

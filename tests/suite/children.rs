@@ -112,6 +112,25 @@ fn an_agent_that_ends_leaves_no_process() {
 }
 
 #[test]
+fn a_session_that_closes_takes_with_it_what_its_commands_left() {
+    for program in PROGRAMS {
+        let (place, mark) = (Place::new(), mark());
+        let command = COMMANDS[0].0.replace("$M", &mark);
+        let mut agent = run(program, &place, &[command], false);
+        agent.answer(2);
+        till("they sleep", || sleepers(&mark) == 2);
+        let session = agent.answer(9002)["result"]["sessionId"].clone();
+        let closed = agent.ask(&json::request(
+            3,
+            "session/close",
+            json!({"sessionId": session}),
+        ));
+        assert_eq!(closed["result"], json!({}), "{program}");
+        till(program, || with(&mark).is_empty());
+    }
+}
+
+#[test]
 fn a_guard_ends_with_its_agent_and_comes_only_with_commands() {
     for program in PROGRAMS {
         let (place, mark) = (Place::new(), mark());

@@ -51,11 +51,11 @@ pub use verify::{Unverified, Verifier, pauses};
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::call::News;
+use crate::call::{News, Outcome};
 use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
 use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
@@ -132,6 +132,8 @@ pub struct Engine {
     state: ToolState,
     turn: Option<Turn>,
     jobs: BTreeMap<CallId, JobId>,
+    /// Commands that are over while something they started runs on.
+    left: BTreeSet<CallId>,
     messages: Counter,
     /// Numbers for what is said to the model.
     spoken: Counter,
@@ -168,6 +170,7 @@ impl Engine {
             state: ToolState::new(limits),
             turn: None,
             jobs: BTreeMap::new(),
+            left: BTreeSet::new(),
             messages: Counter::default(),
             spoken: Counter::default(),
             cards: Counter::default(),
@@ -386,6 +389,12 @@ impl Engine {
 
     /// News of a call that this engine started. News of others, and late ones, do nothing.
     pub fn handle_news(&mut self, cx: &mut Context<'_>, id: CallId, news: News<'_>) {
+        if matches!(&news, News::Done(Outcome::Exited(exit)) if exit.left) {
+            self.left.insert(id);
+            if self.left.len() > cx.limits.max_left {
+                self.left.pop_first();
+            }
+        }
         if let Some(job) = self.jobs.get(&id).copied() {
             if matches!(news, News::Done(_) | News::Failed(_)) {
                 self.jobs.remove(&id);
@@ -477,10 +486,12 @@ impl Engine {
         self.settle(cx);
     }
 
-    /// Ends the commands in the background: the session closes. Their calls still settle.
+    /// Ends the commands in the background, and what others left running: the session closes. The
+    /// calls that are open still settle.
     pub fn dispose(&mut self, cx: &mut Context<'_>) {
-        for id in self.jobs.keys() {
-            cx.out.push_back(Output::Abort { id: *id });
+        let left = core::mem::take(&mut self.left);
+        for id in self.jobs.keys().copied().chain(left) {
+            cx.out.push_back(Output::Abort { id });
         }
     }
 

@@ -26,6 +26,7 @@ struct World {
     records: Vec<Record>,
     /// Calls that were started and have not ended.
     open: BTreeMap<CallId, Call>,
+    left: Vec<CallId>,
     files: BTreeMap<String, Vec<u8>>,
 }
 
@@ -66,6 +67,7 @@ impl World {
             said: Vec::new(),
             records: Vec::new(),
             open: BTreeMap::new(),
+            left: Vec::new(),
             files: BTreeMap::new(),
         }
     }
@@ -93,7 +95,8 @@ impl World {
                 line
             }
             Output::Abort { id } => {
-                assert!(self.open.contains_key(&id), "only open calls are aborted");
+                let known = self.open.contains_key(&id) || self.left.contains(&id);
+                assert!(known, "only what runs is aborted");
                 "abort".into()
             }
             Output::Update(update) => match update {
@@ -176,7 +179,10 @@ impl World {
                 entries: Vec::new(),
                 more: 0,
             }),
-            Call::Process(_) => {
+            Call::Process(process) => {
+                // Commands with an `&` in them leave something running.
+                let left = matches!(&process.program, Program::Shell(line) if line.contains('&'));
+                self.left.extend(left.then_some(id));
                 let news = News::Bytes {
                     stream: Stream::Out,
                     bytes: b"out\n",
@@ -186,6 +192,7 @@ impl World {
                     code: Some(0),
                     signal: None,
                     dropped: 0,
+                    left,
                 })
             }
             Call::Http(_)
@@ -614,4 +621,27 @@ fn a_command_that_reaches_its_limit_is_due_and_its_deadline_moves() {
     world.check(&["abort"]);
     assert!(!world.engine.is_due(world.now));
     assert_eq!(world.engine.deadline(), None);
+}
+
+#[test]
+fn what_a_command_left_running_is_ended_with_the_session() {
+    let commands = ["ls", "one &", "two &", "three &"];
+    let script: String = commands
+        .iter()
+        .map(|line| format!("{}{CALLS}", bash(line, line)))
+        .collect();
+    let mut world = World::new(&format!("{script}{DONE}"));
+    world.limits.max_left = 2;
+    world.prompt("go");
+    for card in 1..=4 {
+        world.decide(card, Decision::Once);
+    }
+    assert!(world.engine.is_quiet(), "they are not waited for");
+    world.heard();
+    let newest = world.left.split_off(1);
+    world.left = newest;
+    world.act(Engine::dispose);
+    world.check(&["abort", "abort"]);
+    world.act(Engine::dispose);
+    world.check(&[]);
 }

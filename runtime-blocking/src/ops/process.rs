@@ -289,6 +289,7 @@ impl Running {
                 code: status.code(),
                 signal: status.signal(),
                 dropped: 0,
+                left: false,
             });
             self.close_at = Some(now + LINGER);
             self.stdin = None;
@@ -303,7 +304,12 @@ impl Running {
         {
             let dropped = self.outputs.iter().map(Output::dropped).sum();
             self.settled = true;
-            tell(Told::Done(Outcome::Exited(Exit { dropped, ..exit })));
+            let left = self.group.exists();
+            tell(Told::Done(Outcome::Exited(Exit {
+                dropped,
+                left,
+                ..exit
+            })));
         }
     }
 
@@ -368,6 +374,7 @@ pub fn end_all(running: Vec<Running>, groups: &[Group]) {
                     code: status.code(),
                     signal: status.signal(),
                     dropped: 0,
+                    left: false,
                 });
             }
         }
@@ -541,6 +548,8 @@ mod tests {
             assert_eq!(code(&seen), code_and_signal, "{line}");
             assert_eq!(String::from_utf8_lossy(&seen.out), out, "{line}");
         }
+        let alone = finish(begin(&shell("sleep 0.01 & wait")));
+        assert!(alone.exit.is_some_and(|exit| !exit.left));
         let gone = finish(begin(&shell("surely-no-such-program")));
         assert_eq!(code(&gone), (Some(127), None));
     }
@@ -657,6 +666,7 @@ mod tests {
             (seen.out.as_slice(), code(&seen).0),
             (b"done\n".as_slice(), Some(0))
         );
+        assert!(seen.exit.is_some_and(|exit| exit.left));
         let group = running.group();
         assert!(group.exists(), "it was not asked to end");
         end_all(vec![running], &[]);

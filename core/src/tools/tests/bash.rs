@@ -14,6 +14,7 @@ fn exit(code: i32) -> Exit {
         code: Some(code),
         signal: None,
         dropped: 0,
+        left: false,
     }
 }
 
@@ -120,6 +121,7 @@ fn every_end_has_a_text_with_the_exit_code_or_signal_and_the_time() {
         code: None,
         signal: Some(9),
         dropped: 0,
+        left: false,
     };
     check(
         "",

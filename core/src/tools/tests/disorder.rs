@@ -63,6 +63,7 @@ fn outcome(dice: &mut Dice) -> Outcome {
             code: (dice.below(2) == 0).then_some(0),
             signal: (dice.below(2) == 0).then_some(9),
             dropped: dice.below(3),
+            left: false,
         }),
         2 => Outcome::Written,
         3 => Outcome::Removed,
