@@ -2,6 +2,8 @@
 //! keeps, scripted providers, and real programs on pipes. Knows nothing of the inside of the agent.
 
 pub mod chaos;
+
+pub mod disk;
 pub mod inbox;
 pub mod json;
 pub mod laws;

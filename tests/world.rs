@@ -1,31 +1,16 @@
-//! A simulated host: files, commands and an HTTP provider as data, answering the call table. Knows
+//! A simulated host: a disk, commands and an HTTP provider as data, answering the call table. Knows
 //! no agent: calls in, news out, each with a time at which it may be delivered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use reasonix_core::call::{
-    Call, Contents, Cut, Entry, Exit, Expect, FileKind, Found, Hit, HttpRequest, Listing, News,
-    Opened, Outcome, Pattern, Program, Resolved, Search, Stream, Write,
-};
+use reasonix_core::call::{Call, Exit, HttpRequest, News, Opened, Outcome, Program, Stream};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
 use reasonix_core::time::Instant;
 
+use crate::disk::{Disk, Ticket};
 use crate::provider::{Answer, Step};
-
-/// What is at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
-    /// A directory.
-    Dir,
-    /// A file and its bytes.
-    File(Vec<u8>),
-    /// A link and where it leads.
-    Link(String),
-    /// A pipe or device.
-    Special,
-}
 
 /// One piece of what a call says, and how long after the piece before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +72,8 @@ pub struct Command {
 /// The simulated host.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Every file, by absolute path. `/` is there by itself.
-    pub files: BTreeMap<String, Node>,
+    /// Its files.
+    pub disk: Disk,
     /// Commands; the first that fits counts. Others end with 127.
     pub commands: Vec<Command>,
     /// Answers of the provider, one a request. When none is left it refuses the connection.
@@ -114,21 +99,22 @@ pub struct World {
 struct Running {
     pieces: VecDeque<Piece>,
     due: Instant,
+    /// What it changed on the disk.
+    change: Option<Ticket>,
 }
 
 impl World {
     /// A world with this directory and these files in it.
     pub fn with_files(root: &str, files: &[(&str, &str)]) -> Self {
-        let mut world = Self::default();
-        world.make_dirs(root);
-        for (path, text) in files {
-            let path = format!("{root}/{path}");
-            world.make_dirs(parent(&path));
-            world
-                .files
-                .insert(path, Node::File(text.as_bytes().to_vec()));
+        Self::on(Disk::with_files(root, files))
+    }
+
+    /// A world with this disk.
+    pub fn on(disk: Disk) -> Self {
+        Self {
+            disk,
+            ..Self::default()
         }
-        world
     }
 
     /// The same world, its calls answering at scattered times.
@@ -140,10 +126,7 @@ impl World {
 
     /// The bytes of a file, if there is one.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
-        match self.files.get(path) {
-            Some(Node::File(bytes)) => Some(bytes),
-            Some(Node::Dir | Node::Link(_) | Node::Special) | None => None,
-        }
+        self.disk.file(path)
     }
 
     /// Calls that have not ended.
@@ -163,7 +146,7 @@ impl World {
 
     /// Begins a call.
     pub fn start(&mut self, now: Instant, id: CallId, call: &Call) {
-        let mut pieces = self.answer(call);
+        let (mut pieces, change) = self.answer(call);
         if self.deaf {
             pieces.clear();
         }
@@ -172,7 +155,14 @@ impl World {
             due = due.plus(first.after);
         }
         let pieces = pieces.into();
-        let before = self.running.insert(id, Running { pieces, due });
+        let before = self.running.insert(
+            id,
+            Running {
+                pieces,
+                due,
+                change,
+            },
+        );
         assert!(before.is_none(), "call {id} was started twice");
         self.most_running = self.most_running.max(self.running.len());
     }
@@ -187,7 +177,10 @@ impl World {
 
     /// Ends a call; it still says so.
     pub fn abort(&mut self, now: Instant, id: CallId) {
-        if let Some(run) = self.running.get_mut(&id) {
+        // What changes the disk is not broken off: only its own end tells what happened.
+        if let Some(run) = self.running.get_mut(&id)
+            && run.change.is_none()
+        {
             run.pieces = [at_once(Say::Failed(IoFault::new(
                 IoKind::Aborted,
                 "aborted",
@@ -225,6 +218,9 @@ impl World {
         }
         let said = run.pieces.pop_front()?.say;
         if said.ends() {
+            if let Some(change) = run.change {
+                self.disk.told(change);
+            }
             self.running.remove(&id);
         } else if let Some(next) = run.pieces.front() {
             run.due = now.plus(next.after);
@@ -240,35 +236,27 @@ impl World {
         Duration::from_micros(mixed % 5000)
     }
 
-    fn answer(&mut self, call: &Call) -> Vec<Piece> {
+    fn answer(&mut self, call: &Call) -> (Vec<Piece>, Option<Ticket>) {
+        if let Some((outcome, change)) = self.disk.call(call) {
+            let said = match outcome {
+                Ok(outcome) => Say::Done(outcome),
+                Err(fault) => Say::Failed(fault),
+            };
+            return (vec![at_once(said)], change);
+        }
         let outcome = match call {
-            Call::Http(request) => return self.http(request),
+            Call::Http(request) => return (self.http(request), None),
             Call::Process(process) => {
                 let line = match &process.program {
                     Program::Shell(line) => line.clone(),
                     Program::Argv(words) => words.join(" "),
                 };
-                return self.process(line, &process.cwd);
+                return (self.process(line, &process.cwd), None);
             }
-            Call::Resolve { path } => Ok(Outcome::Resolved(self.resolve(path))),
-            Call::Read { path, beneath, max } => self.read(path, beneath.as_deref(), *max),
-            Call::Write(write) => self.write(write),
-            Call::Remove { path, beneath } => self.remove(path, beneath.as_deref()),
-            Call::Rename { from, to, .. } => self.rename(from, to),
-            Call::List { path, max } => self.list(path, *max),
-            Call::Search(search) => Ok(Outcome::Found(self.search(search))),
-            Call::ReadAt { .. }
-            | Call::Append(_)
-            | Call::Lock { .. }
-            | Call::Unlock { .. }
-            | Call::RemoveTree { .. } => Err(IoFault::new(IoKind::Unsupported, "no store")),
-            Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::default()))),
-            Call::Custom { name, .. } => Ok(Outcome::Custom(Err(format!("no tool {name}")))),
+            Call::Custom { name, .. } => Outcome::Custom(Err(format!("no tool {name}"))),
+            _ => Outcome::Reconfigured(Ok(Box::default())),
         };
-        vec![at_once(match outcome {
-            Ok(outcome) => Say::Done(outcome),
-            Err(fault) => Say::Failed(fault),
-        })]
+        (vec![at_once(Say::Done(outcome))], None)
     }
 
     fn http(&mut self, request: &HttpRequest) -> Vec<Piece> {
@@ -331,241 +319,6 @@ impl World {
         }
         pieces
     }
-
-    /// The path with its links followed, at most 32 of them.
-    fn real(&self, path: &str) -> (String, bool) {
-        let mut real = String::new();
-        let mut waiting: Vec<String> = path.rsplit('/').map(String::from).collect();
-        let mut dangling = false;
-        for _ in 0..256 {
-            let Some(part) = waiting.pop() else { break };
-            match part.as_str() {
-                "" | "." => continue,
-                ".." => {
-                    real.truncate(real.rfind('/').unwrap_or(0));
-                    continue;
-                }
-                part => {
-                    real.push('/');
-                    real.push_str(part);
-                }
-            }
-            if let Some(Node::Link(target)) = self.files.get(&real) {
-                dangling = true;
-                match target.starts_with('/') {
-                    true => real.clear(),
-                    false => real.truncate(real.rfind('/').unwrap_or(0)),
-                }
-                waiting.extend(target.rsplit('/').map(String::from));
-            } else if self.files.contains_key(&real) {
-                dangling = false;
-            }
-        }
-        if real.is_empty() {
-            real.push('/');
-        }
-        (real, dangling)
-    }
-
-    fn kind(&self, real: &str) -> FileKind {
-        match self.files.get(real) {
-            _ if real == "/" => FileKind::Directory,
-            Some(Node::Dir) => FileKind::Directory,
-            Some(Node::File(_)) => FileKind::File,
-            Some(Node::Link(_)) => FileKind::Dangling,
-            Some(Node::Special) => FileKind::Special,
-            None => FileKind::Missing,
-        }
-    }
-
-    fn size(&self, real: &str) -> u64 {
-        self.file(real).map_or(0, |bytes| bytes.len() as u64)
-    }
-
-    fn resolve(&self, path: &str) -> Resolved {
-        let (real, dangling) = self.real(path);
-        let link = matches!(self.files.get(path), Some(Node::Link(_)));
-        let mut kind = self.kind(&real);
-        if kind == FileKind::Missing && dangling {
-            kind = FileKind::Dangling;
-        }
-        Resolved {
-            size: self.size(&real),
-            real,
-            kind,
-            link,
-            owned: true,
-            links: 1,
-        }
-    }
-
-    fn inside(&self, path: &str, beneath: Option<&str>) -> Result<String, IoFault> {
-        let (real, _) = self.real(path);
-        match beneath {
-            Some(root) if !real.starts_with(&format!("{root}/")) && real != root => {
-                Err(IoFault::new(IoKind::Escapes, format!("{path} leads out")))
-            }
-            _ => Ok(real),
-        }
-    }
-
-    fn read(&self, path: &str, beneath: Option<&str>, max: u64) -> Result<Outcome, IoFault> {
-        let real = self.inside(path, beneath)?;
-        match self.files.get(&real) {
-            Some(Node::File(bytes)) if bytes.len() as u64 > max => Err(IoFault::new(
-                IoKind::TooLarge,
-                format!("{path} is too large"),
-            )),
-            Some(Node::File(bytes)) => Ok(Outcome::Read(Contents {
-                bytes: bytes.clone(),
-            })),
-            Some(Node::Dir | Node::Link(_) | Node::Special) => Err(IoFault::new(
-                IoKind::WrongKind,
-                format!("{path} is no file"),
-            )),
-            None => Err(missing(path)),
-        }
-    }
-
-    fn write(&mut self, write: &Write) -> Result<Outcome, IoFault> {
-        let real = self.inside(&write.path, write.beneath.as_deref())?;
-        let before = self.file(&real);
-        match (&write.expect, before) {
-            (Expect::Anything, _) | (Expect::Absent, None) => {}
-            (Expect::Absent, Some(_)) => {
-                return Err(IoFault::new(IoKind::Exists, format!("{real} exists")));
-            }
-            (Expect::Digest(digest), Some(bytes)) if sha256(bytes) == *digest => {}
-            (Expect::Digest(_), _) => {
-                return Err(IoFault::new(IoKind::Changed, format!("{real} changed")));
-            }
-        }
-        let up = parent(&real).to_string();
-        match self.kind(&up) {
-            FileKind::Directory => {}
-            FileKind::Missing if write.parents => self.make_dirs(&up),
-            FileKind::Missing => return Err(missing(&up)),
-            FileKind::File | FileKind::Dangling | FileKind::Special => {
-                return Err(IoFault::new(
-                    IoKind::WrongKind,
-                    format!("{up} is no directory"),
-                ));
-            }
-        }
-        self.files.insert(real, Node::File(write.bytes.clone()));
-        Ok(Outcome::Written)
-    }
-
-    fn remove(&mut self, path: &str, beneath: Option<&str>) -> Result<Outcome, IoFault> {
-        let real = match self.files.get(path) {
-            Some(Node::Link(_)) => path.to_string(),
-            Some(Node::Dir | Node::File(_) | Node::Special) | None => self.inside(path, beneath)?,
-        };
-        match self.files.get(&real) {
-            Some(Node::Dir) => Err(IoFault::new(IoKind::WrongKind, "a directory")),
-            Some(Node::File(_) | Node::Link(_) | Node::Special) => {
-                self.files.remove(&real);
-                Ok(Outcome::Removed)
-            }
-            None => Err(missing(path)),
-        }
-    }
-
-    fn rename(&mut self, from: &str, to: &str) -> Result<Outcome, IoFault> {
-        if self.files.contains_key(to) {
-            return Err(IoFault::new(IoKind::Exists, format!("{to} exists")));
-        }
-        let node = self.files.remove(from).ok_or_else(|| missing(from))?;
-        self.make_dirs(parent(to));
-        self.files.insert(to.into(), node);
-        Ok(Outcome::Renamed)
-    }
-
-    fn list(&self, path: &str, max: usize) -> Result<Outcome, IoFault> {
-        let (real, _) = self.real(path);
-        match self.kind(&real) {
-            FileKind::Directory => {}
-            FileKind::Missing => return Err(missing(path)),
-            FileKind::File | FileKind::Dangling | FileKind::Special => {
-                return Err(IoFault::new(
-                    IoKind::WrongKind,
-                    format!("{path} is no directory"),
-                ));
-            }
-        }
-        let inside = if real == "/" {
-            real
-        } else {
-            format!("{real}/")
-        };
-        let names: Vec<_> = self
-            .files
-            .keys()
-            .filter_map(|path| path.strip_prefix(&inside))
-            .filter(|name| !name.is_empty() && !name.contains('/'))
-            .collect();
-        let entries = names.iter().take(max).map(|name| {
-            let path = format!("{inside}{name}");
-            let resolved = self.resolve(&path);
-            Entry {
-                name: name.to_string(),
-                kind: resolved.kind,
-                link: resolved.link,
-                size: resolved.size,
-            }
-        });
-        Ok(Outcome::Listed(Listing {
-            entries: entries.collect(),
-            more: names.len().saturating_sub(max),
-        }))
-    }
-
-    /// Patterns are taken literally, `*` apart: enough for tests of what is done with the hits.
-    fn search(&self, search: &Search) -> Found {
-        let inside = format!("{}/", search.root);
-        let files = self.files.iter().filter_map(|(path, node)| match node {
-            Node::File(bytes) if path.starts_with(&inside) || *path == search.root => {
-                Some((path, bytes))
-            }
-            Node::File(_) | Node::Dir | Node::Link(_) | Node::Special => None,
-        });
-        let mut hits = Vec::new();
-        for (path, bytes) in files {
-            match &search.what {
-                Pattern::Glob(glob) => {
-                    if fits(glob, path.strip_prefix(&inside).unwrap_or(path)) {
-                        hits.push(Hit {
-                            path: path.clone(),
-                            line: None,
-                        });
-                    }
-                }
-                Pattern::Text { regex, .. } => {
-                    let text = String::from_utf8_lossy(bytes);
-                    let lines = text
-                        .lines()
-                        .zip(1..)
-                        .filter(|(line, _)| line.contains(regex));
-                    hits.extend(lines.map(|(line, number)| Hit {
-                        path: path.clone(),
-                        line: Some((number, line.into())),
-                    }));
-                }
-            }
-        }
-        let cut = (hits.len() > search.max_hits).then_some(Cut::Hits);
-        hits.truncate(search.max_hits);
-        Found { hits, cut }
-    }
-
-    fn make_dirs(&mut self, path: &str) {
-        for (at, _) in path.match_indices('/').skip(1) {
-            self.files.entry(path[..at].into()).or_insert(Node::Dir);
-        }
-        if path != "/" && !path.is_empty() {
-            self.files.entry(path.into()).or_insert(Node::Dir);
-        }
-    }
 }
 
 /// An answer of a scripted provider, as the simulated world gives it.
@@ -611,67 +364,9 @@ pub fn at_once(say: Say) -> Piece {
     }
 }
 
-fn parent(path: &str) -> &str {
-    match path.rfind('/') {
-        Some(0) | None => "/",
-        Some(at) => &path[..at],
-    }
-}
-
-fn missing(path: &str) -> IoFault {
-    IoFault::new(IoKind::NotFound, format!("{path} does not exist"))
-}
-
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(bytes).into()
-}
-
-/// Whether `name` fits `glob`, in which `*` stands for anything.
-fn fits(glob: &str, name: &str) -> bool {
-    match glob.split_once('*') {
-        None => glob == name,
-        Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
-            let rest = rest.trim_start_matches(['*', '/']);
-            (0..=tail.len())
-                .filter(|at| tail.is_char_boundary(*at))
-                .any(|at| fits(rest, &tail[at..]))
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_lead_where_they_point_and_roots_hold() {
-        let mut world = World::with_files("/w", &[("a/real.txt", "x"), ("../out.txt", "secret")]);
-        world
-            .files
-            .insert("/out.txt".into(), Node::File(b"o".to_vec()));
-        world
-            .files
-            .insert("/w/cur".into(), Node::Link("a/real.txt".into()));
-        world
-            .files
-            .insert("/w/leak".into(), Node::Link("/out.txt".into()));
-        for (path, real, kind) in [
-            ("/w/cur", "/w/a/real.txt", FileKind::File),
-            ("/w/a/../cur", "/w/a/real.txt", FileKind::File),
-            ("/w/none/b", "/w/none/b", FileKind::Missing),
-            ("/", "/", FileKind::Directory),
-        ] {
-            let resolved = world.resolve(path);
-            assert_eq!(
-                (resolved.real.as_str(), resolved.kind),
-                (real, kind),
-                "{path}"
-            );
-        }
-        let fault = world.read("/w/leak", Some("/w"), 9).unwrap_err();
-        assert_eq!(fault.kind, IoKind::Escapes);
-    }
 
     #[test]
     fn bytes_come_no_faster_than_there_is_room() {
@@ -691,6 +386,7 @@ mod tests {
             Running {
                 pieces: pieces.into(),
                 due: Instant::ZERO,
+                change: None,
             },
         );
         assert_eq!(world.next_due(|_| 0), None);

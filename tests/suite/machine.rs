@@ -232,7 +232,8 @@ fn play(acts: &[Act], world: World, card: Card) -> Sim {
     sim
 }
 
-fn cases(count: u32) -> ProptestConfig {
+/// So many cases, or what the environment asks for.
+pub fn cases(count: u32) -> ProptestConfig {
     // The environment may ask for more; then it knows what it does.
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),

@@ -154,10 +154,12 @@ impl ClientSide {
         };
         let cards: alloc::vec::Vec<_> = core.requests.iter().filter_map(open).collect();
         for key in cards {
-            if let Some((id, _)) = core.requests.settle(key) {
+            if let Some((id, open)) = core.requests.settle(key) {
                 let response = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
                 core.output.frame(|out| write_result(out, &id, &response));
-                core.events.push_back(ClientEvent::CancelRequest { key });
+                if open.state == Request::Open {
+                    core.events.push_back(ClientEvent::CancelRequest { key });
+                }
             }
         }
     }
