@@ -185,7 +185,7 @@ fn line() -> impl Strategy<Value = Line> {
         6 => words().prop_map(Line::Simple),
         2 => (prop::sample::select(vec!["sudo", "env", "timeout 5", "nohup", "xargs", "command"]), words())
             .prop_map(|(wrapper, words)| Line::Wrapped(wrapper, words)),
-        2 => (prop::sample::select(vec![("A=1 ", ""), ("", " > out"), ("", " &"), ("! ", ""), ("(", ")"), ("", " # x")]), words())
+        2 => (prop::sample::select(vec![("A=1 ", ""), ("", " > out"), ("", " &"), ("! ", ""), ("(", ")"), ("", " # x\n")]), words())
             .prop_map(|((before, behind), words)| Line::Dressed(before, words, behind)),
     ];
     leaf.prop_recursive(2, 4, 2, |inner| {

@@ -427,6 +427,8 @@ impl Agent {
             Err(_) if stored => self.brain_or_nobody(&axes),
             Err(why) => return Err(auth_required(&axes.model, &why)),
         };
+        // Patterns of files are meant beneath this session's folders.
+        let rules = rules.beneath(&cwd, core::slice::from_ref(&root));
         let setup = Setup {
             brain,
             system: system_prompt(

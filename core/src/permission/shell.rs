@@ -207,10 +207,12 @@ fn read(line: &str) -> Script {
     };
     let mut command: Vec<Word> = Vec::new();
     let mut word: Option<Word> = None;
+    // The next word is where output goes or input comes from, and no argument.
+    let mut target = false;
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            ' ' | '\t' => command.extend(word.take()),
+            ' ' | '\t' => end_word(&mut word, &mut command, &mut target),
             ';' | '&' | '|' | '(' | ')' | '`' | '\n' => {
                 script.literal = false;
                 if let Some(open) = word.as_mut()
@@ -218,14 +220,20 @@ fn read(line: &str) -> Script {
                 {
                     open.dynamic = true;
                 }
-                command.extend(word.take());
+                end_word(&mut word, &mut command, &mut target);
+                target = false;
                 if !command.is_empty() {
                     script.commands.push(core::mem::take(&mut command));
                 }
             }
             '<' | '>' => {
                 script.literal = false;
-                command.extend(word.take());
+                // A number right before it is the descriptor that is meant.
+                let number = |word: &Word| word.text.chars().all(|c| c.is_ascii_digit());
+                word.take_if(|word| number(word));
+                end_word(&mut word, &mut command, &mut target);
+                while chars.next_if(|c| "<>&|".contains(*c)).is_some() {}
+                target = true;
             }
             '#' if word.is_none() => {
                 script.literal = false;
@@ -315,11 +323,19 @@ fn read(line: &str) -> Script {
             }
         }
     }
-    command.extend(word);
+    end_word(&mut word, &mut command, &mut target);
     if !command.is_empty() {
         script.commands.push(command);
     }
     script
+}
+
+fn end_word(word: &mut Option<Word>, command: &mut Vec<Word>, target: &mut bool) {
+    if let Some(word) = word.take()
+        && !core::mem::take(target)
+    {
+        command.push(word);
+    }
 }
 
 const RESERVED: &[&str] = &[
@@ -566,6 +582,32 @@ mod tests {
             "g?t status",
         ] {
             check(line, Runs::Unknown);
+        }
+    }
+
+    #[test]
+    fn where_output_goes_makes_no_other_command() {
+        let words = vec!["make".into(), "all".into()];
+        for line in [
+            "make all > x",
+            "make all >x 2>&1",
+            "make all 2>/dev/null",
+            "make >x all",
+            "<in make all",
+            "make all &> x",
+            "make all <<<x",
+            "sh -c 'make all > x'",
+            "make all > \"a b\"",
+        ] {
+            assert_eq!(runs(line, &words, true), Runs::Yes, "{line}");
+        }
+        for line in [
+            "make > all",
+            "make all 2 > x",
+            "make all x >y",
+            "cat <(make) all",
+        ] {
+            assert_eq!(runs(line, &words, true), Runs::No, "{line}");
         }
     }
 
