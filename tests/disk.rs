@@ -208,7 +208,7 @@ impl Disk {
     /// Everything there is lasts, and a process begins.
     fn settle(&mut self) {
         self.lasting = self.files.clone();
-        self.born = Box::new((self.files.clone(), self.lasting.clone()));
+        *self.born = (self.files.clone(), self.lasting.clone());
         self.deeds.clear();
         self.locks.clear();
     }
