@@ -20,6 +20,7 @@
 //! | file | what lives there |
 //! | --- | --- |
 //! | `record` | what a session remembers, as events |
+//! | `goal` | a goal, and whether the agent goes on towards it |
 //! | `history` | what the model is told, always well formed |
 //! | `instructions` | the system prompt |
 //! | `batch` | the tool calls of one answer: order, permission, results |
@@ -31,6 +32,7 @@
 mod authority;
 mod batch;
 mod compaction;
+pub mod goal;
 mod history;
 mod instructions;
 mod output;
