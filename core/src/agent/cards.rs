@@ -37,10 +37,13 @@ pub(super) fn permission(
     about.locations = Some(locations(proposal.card.locations, &mut room));
     let always = always.map(|name| room.line(name, LINE));
     // What would change decides; the arguments say the same once more.
-    if !proposal.diffs.is_empty() {
-        let diffs = room.diffs(proposal.diffs, DATA);
-        about.content = Some(diffs.into_iter().map(diff).collect());
+    let diffs = room.diffs(proposal.diffs, DATA);
+    let mut content: Vec<_> = diffs.into_iter().map(diff).collect();
+    if let Some(text) = proposal.text {
+        let text = room.text(&text, SHOWN, limits.max_tool_update);
+        content.push(ToolCallContent::text(text));
     }
+    about.content = (!content.is_empty()).then_some(content);
     let left = room.left();
     let input = proposal.card.raw_input;
     let input = input.map(|input| room.arguments(input, left));

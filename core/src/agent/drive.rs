@@ -474,13 +474,14 @@ fn is_seen_live(record: &Record) -> bool {
     match record {
         Record::User(user) => match user.from {
             Author::Queue | Author::Guidance => true,
-            Author::Person | Author::Host => false,
+            Author::Person | Author::Host | Author::Round => false,
         },
         Record::Assistant(_) => false,
         Record::Call { .. }
         | Record::Result(_)
         | Record::Plan { .. }
         | Record::Note { .. }
+        | Record::Goal(_)
         | Record::Session(_)
         | Record::Options(_)
         | Record::Summary { .. }

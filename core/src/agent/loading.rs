@@ -372,6 +372,7 @@ impl Agent {
                 | Record::Plan { .. }
                 | Record::Note { .. }
                 | Record::Summary { .. }
+                | Record::Goal(_)
                 | Record::End(_)
                 | Record::Mended { .. }
                 | Record::Unknown => {}
@@ -496,6 +497,7 @@ impl Agent {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
+            | Record::Goal(_)
             | Record::End(_)
             | Record::Unknown => {}
         }

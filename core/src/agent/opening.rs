@@ -25,7 +25,7 @@ use crate::call::{Call, FileKind, News, Outcome};
 use crate::engine::record::{Header, Record, VERSION};
 use crate::engine::{
     Authority, Brain, Detail, Engine, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, Setup,
-    system_prompt,
+    Verifier, system_prompt,
 };
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
@@ -459,6 +459,9 @@ impl Agent {
                 .unwrap_or(self.config.limits.max_steps),
             context_window: context_window(&self.config.settings, &axes.model),
             jitter,
+            verifier: Verifier::new(&self.config.settings.verification),
+            pause_unverified: self.config.settings.pause_unverified,
+            delivery: axes.preset == Preset::Delivery,
         };
         Ok(Engine::new(setup, &self.config.limits))
     }

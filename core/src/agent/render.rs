@@ -144,6 +144,7 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
         Record::Session(_)
         | Record::Options(_)
         | Record::Summary { .. }
+        | Record::Goal(_)
         | Record::End(_)
         | Record::Mended { .. }
         | Record::Unknown => Vec::new(),
@@ -152,7 +153,7 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
 
 /// What somebody said, block by block; nothing of what the agent itself says to the model.
 fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
-    if user.from == Author::Host {
+    if matches!(user.from, Author::Host | Author::Round) {
         return Vec::new();
     }
     let mut blocks = Vec::new();
@@ -422,6 +423,7 @@ mod tests {
             action: Action::new("bash", Access::Session),
             card,
             diffs: Vec::new(),
+            text: None,
         }
     }
 }

@@ -180,7 +180,7 @@ impl Agent {
         // between is safe with them.
         let durable = matches!(
             record,
-            Record::User(_) | Record::End(_) | Record::Options(_)
+            Record::User(_) | Record::End(_) | Record::Options(_) | Record::Goal(_)
         );
         match record {
             Record::User(user) if matches!(user.from, Author::Person | Author::Queue) => {
@@ -197,6 +197,7 @@ impl Agent {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
+            | Record::Goal(_)
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

@@ -15,6 +15,7 @@ use super::authority::Authority;
 use super::history::History;
 use super::output::{CardId, Decision, Output, Update};
 use super::record::{Record, ToolResult};
+use super::rounds::Deed;
 use crate::call::News;
 use crate::ids::{CallId, Counter};
 use crate::model::{ModelCall, ToolUse};
@@ -32,6 +33,8 @@ pub(super) struct Batch {
     slots: Vec<Slot>,
     /// How many results were released.
     released: usize,
+    /// What they came to, since it was last asked for.
+    deeds: Vec<Deed>,
 }
 
 #[derive(Debug)]
@@ -112,7 +115,16 @@ impl Batch {
                 }
             })
             .collect();
-        Self { slots, released: 0 }
+        Self {
+            slots,
+            released: 0,
+            deeds: Vec::new(),
+        }
+    }
+
+    /// What the results came to that were released since this was asked for.
+    pub(super) fn take_deeds(&mut self) -> Vec<Deed> {
+        core::mem::take(&mut self.deeds)
     }
 
     /// Whether every result was released.
@@ -177,10 +189,12 @@ impl Batch {
             stage: Stage::Over,
             outcome,
             id,
+            run,
             ..
         }) = self.slots.get_mut(self.released)
             && let Some(outcome) = outcome.take()
         {
+            self.deeds.push(Deed::of(&run.card().name, &outcome));
             let record = Record::Result(ToolResult {
                 id: id.clone(),
                 ok: outcome.ok,
@@ -291,16 +305,25 @@ impl Batch {
         }
     }
 
-    /// Settles open cards that need not be asked any more.
+    /// Settles open cards that need not be asked any more, or must not.
     pub(super) fn recheck(&mut self, cx: &mut Context<'_>, authority: &Authority) {
         for slot in &mut self.slots {
             let Stage::Permit { card, action, .. } = &slot.stage else {
                 continue;
             };
-            if let Verdict::Allow { .. } = authority.decide(action) {
-                cx.out.push_back(Output::Withdraw { card: *card });
-                slot.stage = Stage::Going;
-                slot.permitted(cx);
+            match authority.decide(action) {
+                Verdict::Allow { .. } => {
+                    cx.out.push_back(Output::Withdraw { card: *card });
+                    slot.stage = Stage::Going;
+                    slot.permitted(cx);
+                }
+                // A plan is made now: what was asked before may not even be allowed.
+                Verdict::Deny { why } if authority.is_planning() => {
+                    cx.out.push_back(Output::Withdraw { card: *card });
+                    slot.stage = Stage::Going;
+                    slot.run.denied(&why);
+                }
+                Verdict::Deny { .. } | Verdict::Ask { .. } => {}
             }
         }
     }

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::mode::Mode;
 use super::record::Record;
 use super::turn::{Phase, Turn};
 use super::{Context, Engine};
@@ -76,6 +77,9 @@ impl Engine {
             return;
         };
         let (cut, mut forced) = (*cut, *forced);
+        let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
+        self.spent(usage.as_ref());
+        let cost = self.cost(usage.as_ref());
         let summary = match answer {
             Ok(answer) if !answer.text.trim().is_empty() => Some(format!(
                 "Summary of the conversation so far:\n{}",
@@ -98,9 +102,13 @@ impl Engine {
             Record::Summary {
                 gone: cut,
                 text: summary,
+                usage,
+                cost,
             },
         );
         self.used = None;
+        // What it was told of the mode may be gone with the rest.
+        self.told = Mode::Normal;
         self.record(
             cx,
             Record::Note {

@@ -21,7 +21,7 @@ pub struct History {
     ids: BTreeSet<String>,
     /// Calls of the last assistant message that have no tool message yet, in order.
     open: Vec<String>,
-    /// Where the last turn began.
+    /// Where the last round of a turn began.
     before: usize,
 }
 
@@ -29,6 +29,14 @@ impl History {
     /// The messages, oldest first.
     pub fn messages(&self) -> &[ChatMessage] {
         &self.messages
+    }
+
+    /// What the model said last, if nothing was said to it since.
+    pub fn last_said(&self) -> Option<&str> {
+        match self.messages.last()? {
+            ChatMessage::Assistant { text, .. } => Some(text),
+            ChatMessage::System(_) | ChatMessage::User(_) | ChatMessage::Tool { .. } => None,
+        }
     }
 
     /// Calls of the last answer that have no result yet, in order.
@@ -42,6 +50,8 @@ impl History {
             Record::User(user) => {
                 if user.from.begins_turn() {
                     self.answer_open("not run");
+                }
+                if user.from.begins_round() {
                     self.before = self.messages.len();
                 }
                 self.user(user.parts());
@@ -57,7 +67,7 @@ impl History {
                 Extent::Dropped => {}
             },
             Record::Result(result) => self.tool(&result.id, result.text.clone()),
-            Record::Summary { gone, text } => self.replace(*gone, text.clone()),
+            Record::Summary { gone, text, .. } => self.replace(*gone, text.clone()),
             Record::End(end) => match end.reason {
                 Reason::Refusal => self.rewind(),
                 Reason::EndTurn
@@ -72,6 +82,7 @@ impl History {
             | Record::Call { .. }
             | Record::Plan { .. }
             | Record::Note { .. }
+            | Record::Goal(_)
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

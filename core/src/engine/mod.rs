@@ -7,12 +7,14 @@
 //! | --- | --- | --- |
 //! | `Claiming` | what comes from the inbox is on the disk | `Answering` |
 //! | `Answering` | answer with calls | `Tools` |
-//! | | answer without calls | over: `end_turn` |
+//! | | answer without calls | `Approving`, `Answering`, or over: as `rounds` says |
 //! | | answer cut by its length | `Answering` once more, then over: `max_tokens` |
 //! | | content filter | over: `refusal`, the turn is taken back |
 //! | | context too long | `Compacting`, once |
 //! | | fault | over: failed |
 //! | `Tools` | every call ended | `Answering`; over: `max_turn_requests` when no step is left |
+//! | `Approving` | the plan is approved | `Answering` |
+//! | | it is not | over: `end_turn` |
 //! | `Compacting` | summary, or fault | `Answering` |
 //! | any | cancel | `Settling` |
 //! | `Settling` | every call settled, or the grace is used up | over: `cancelled` |
@@ -26,6 +28,8 @@
 //! | `batch` | the tool calls of one answer: order, permission, results |
 //! | `turn` | the phases |
 //! | `compaction` | what to do before the context window is full |
+//! | `mode` | how a session works with the person, and what the model is told of it |
+//! | `rounds` | the end of an answer: a plan is put to the person, a goal goes on |
 //! | `output` | what the engine says to its parent |
 //! | `verify` | which commands verify, and whether what was written was verified |
 
@@ -35,8 +39,10 @@ mod compaction;
 pub mod goal;
 mod history;
 mod instructions;
+pub mod mode;
 mod output;
 pub mod record;
+mod rounds;
 mod saying;
 mod turn;
 mod verify;
@@ -62,10 +68,13 @@ use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
 use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
 use crate::permission::Posture;
+use crate::settings::PauseUnverified;
 use crate::time::{Deadline, Instant};
 use crate::tools::{self, Answer, JobId, ToolState, Workspace};
 
-use record::{Author, End, Reason, ToolResult};
+use goal::Pursuit;
+use mode::Mode;
+use record::{Author, End, Extent, Reason, ToolResult};
 use turn::{Phase, Turn};
 
 /// What the model is told of a call that was under way when the agent ended.
@@ -115,6 +124,12 @@ pub struct Setup {
     pub context_window: Option<u64>,
     /// Spreads pauses between attempts.
     pub jitter: u64,
+    /// Which commands verify.
+    pub verifier: Verifier,
+    /// When a turn that wrote something unverified counts as paused.
+    pub pause_unverified: PauseUnverified,
+    /// Whether work counts only when verified (the delivery preset).
+    pub delivery: bool,
 }
 
 /// The agent loop of one session.
@@ -146,6 +161,18 @@ pub struct Engine {
     used: Option<u64>,
     /// The last turn that was restored has no end.
     broken_off: bool,
+    mode: Mode,
+    /// The mode that the model was told of last.
+    told: Mode,
+    pursuit: Pursuit,
+    unverified: Unverified,
+    verifier: Verifier,
+    pause_unverified: PauseUnverified,
+    delivery: bool,
+    /// What is left to do, if the last turn counts as paused.
+    paused: Option<String>,
+    /// Calls that were shown and have no result, of those that were restored.
+    shown_open: BTreeSet<String>,
 }
 
 /// What comes with the next turn.
@@ -179,6 +206,15 @@ impl Engine {
             guidance: VecDeque::new(),
             used: None,
             broken_off: false,
+            mode: Mode::Normal,
+            told: Mode::Normal,
+            pursuit: Pursuit::default(),
+            unverified: Unverified::default(),
+            verifier: setup.verifier,
+            pause_unverified: setup.pause_unverified,
+            delivery: setup.delivery,
+            paused: None,
+            shown_open: BTreeSet::new(),
         }
     }
 
@@ -264,8 +300,8 @@ impl Engine {
         } else {
             Author::Person
         };
-        self.say(cx, from, message);
-        self.turn = Some(Turn::new());
+        let goal = self.open_turn(cx, from, message);
+        self.turn = Some(Turn::new(cx.now, goal));
         if !queued {
             self.ask_model(cx);
         }
@@ -346,29 +382,60 @@ impl Engine {
             Record::User(user) => {
                 self.spoken.skip(user.id);
                 self.broken_off = true;
+                if let Some(mode) = user.mode.as_deref().and_then(Mode::named) {
+                    self.told = mode;
+                }
+                if user.from.begins_turn() {
+                    self.paused = None;
+                }
             }
             Record::Assistant(answer) => {
                 self.messages.skip(answer.id);
-                if let Some(usage) = answer.usage {
-                    self.used = Some(usage.prompt.saturating_add(usage.completion));
+                let tokens = answer
+                    .usage
+                    .map(|usage| usage.prompt.saturating_add(usage.completion));
+                self.used = tokens.or(self.used);
+                // Until a record of the goal says how many there were.
+                if self.pursuit.runs() && answer.extent == Extent::Whole {
+                    self.pursuit.spent(tokens.unwrap_or(0));
                 }
             }
+            Record::Goal(pursuit) => self.pursuit = pursuit.clone(),
+            Record::Options(options) => {
+                self.enter(Mode::named(&options.mode).unwrap_or_default());
+            }
+            Record::Call { id, .. } => {
+                self.shown_open.insert(id.clone());
+            }
+            Record::Result(result) => {
+                self.shown_open.remove(&result.id);
+            }
             Record::Plan { todos } => self.state.restore_todos(todos.clone()),
-            Record::Summary { .. } => self.used = None,
-            Record::End(_) => self.broken_off = false,
-            Record::Session(_)
-            | Record::Options(_)
-            | Record::Call { .. }
-            | Record::Result(_)
-            | Record::Note { .. }
-            | Record::Mended { .. }
-            | Record::Unknown => {}
+            Record::Summary { .. } => {
+                self.used = None;
+                self.told = Mode::Normal;
+            }
+            Record::End(end) => {
+                self.broken_off = false;
+                if end.reason == Reason::EndTurn {
+                    self.paused.clone_from(&end.message);
+                }
+            }
+            Record::Session(_) | Record::Note { .. } | Record::Mended { .. } | Record::Unknown => {}
         }
     }
 
     /// All records were taken in: ends what the end of the agent broke off, by records of its own.
     pub fn mend(&mut self, cx: &mut Context<'_>) {
-        for id in self.history.open_calls().to_vec() {
+        // A plan that was put before the person is a call of no answer.
+        let shown = core::mem::take(&mut self.shown_open);
+        let mut open = self.history.open_calls().to_vec();
+        open.extend(
+            shown
+                .into_iter()
+                .filter(|id| !self.history.open_calls().contains(id)),
+        );
+        for id in open {
             self.record(
                 cx,
                 Record::Result(ToolResult {
@@ -379,6 +446,9 @@ impl Engine {
             );
         }
         if core::mem::take(&mut self.broken_off) {
+            self.pursue(cx, |pursuit, _| {
+                pursuit.break_round(None, core::time::Duration::ZERO);
+            });
             self.record(
                 cx,
                 Record::End(End {
@@ -419,6 +489,7 @@ impl Engine {
         {
             batch.decided(cx, card, decision, &mut self.authority);
         }
+        self.plan_decided(cx, card, decision);
     }
 
     /// The person answered, one answer a question.
@@ -484,7 +555,8 @@ impl Engine {
     /// used up. Without a turn it does nothing, also not to the next one.
     pub fn cancel(&mut self, cx: &mut Context<'_>) {
         let Some(turn) = &mut self.turn else { return };
-        turn.cancel(cx, &mut self.history, &mut self.brain);
+        let deeds = turn.cancel(cx, &mut self.history, &mut self.brain);
+        self.take_deeds(deeds);
         self.settle(cx);
     }
 
@@ -526,7 +598,10 @@ impl Engine {
                     &mut self.jobs,
                     &mut self.history,
                 );
-                if batch.is_over() {
+                let over = batch.is_over();
+                let deeds = batch.take_deeds();
+                self.take_deeds(deeds);
+                if over {
                     self.ask_model(cx);
                     return true;
                 }
@@ -536,7 +611,7 @@ impl Engine {
                 self.settle(cx);
                 false
             }
-            Phase::Claiming => false,
+            Phase::Claiming | Phase::Approving { .. } => false,
         }
     }
 

@@ -12,6 +12,7 @@
 //! | `result` | a tool call is over |
 //! | `plan` | the list of what is to be done changes |
 //! | `note` | the agent itself says something |
+//! | `goal` | the goal changes, and at the end of each of its rounds |
 //! | `summary` | the older part of the history is replaced by a summary |
 //! | `end` | a turn is over; a prompt is answered only after it |
 //! | `mended` | a session that broke off is opened again |
@@ -23,7 +24,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Part, ToolUse, Usage};
+use super::goal::Pursuit;
+use crate::model::{Cost, Part, ToolUse, Usage};
 use crate::tools::{Card, Diff, Location, Todo};
 
 /// The version of the transcript's format that is written, and the newest one that is written to.
@@ -66,7 +68,15 @@ pub enum Record {
         gone: usize,
         /// What stands in their place.
         text: String,
+        /// Tokens that it took, if the provider said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What it cost, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
+    /// The goal as it stands from here on.
+    Goal(Pursuit),
     /// A turn is over.
     End(End),
     /// The session broke off and is opened again: what could not be read before this line is known.
@@ -133,6 +143,9 @@ pub struct User {
     /// The item of the inbox that it comes from: this record is its claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
+    /// The mode that the agent tells the model of with it, at the end of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
 }
 
 /// Who says something to the model.
@@ -148,6 +161,8 @@ pub enum Author {
     Guidance,
     /// The agent. Not shown.
     Host,
+    /// The agent, and another round of the turn begins. Not shown.
+    Round,
 }
 
 impl Author {
@@ -155,6 +170,14 @@ impl Author {
     pub const fn begins_turn(self) -> bool {
         match self {
             Self::Person | Self::Queue => true,
+            Self::Guidance | Self::Host | Self::Round => false,
+        }
+    }
+
+    /// Whether the model forgets what comes from here on if its provider refuses it.
+    pub const fn begins_round(self) -> bool {
+        match self {
+            Self::Person | Self::Queue | Self::Round => true,
             Self::Guidance | Self::Host => false,
         }
     }
@@ -201,6 +224,9 @@ pub struct Assistant {
     /// Tokens, if the provider said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What it cost, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 impl Assistant {
@@ -286,7 +312,8 @@ pub struct ToolResult {
 pub struct End {
     /// How it ended.
     pub reason: Reason,
-    /// Why, for people, if it failed.
+    /// Why, for people, if it failed; what is left to do, if it ended as it should but counts as
+    /// paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -344,6 +371,7 @@ impl Message {
             images: Vec::new(),
             shown: self.shown,
             item: self.item,
+            mode: None,
         };
         for part in self.parts {
             match part {
@@ -360,6 +388,20 @@ impl Message {
 }
 
 impl User {
+    /// Adds something that the agent tells the model and the person is not shown.
+    pub(super) fn add_note(&mut self, note: &str) {
+        let images = 0..self.images.len();
+        let text = &self.text;
+        self.shown.get_or_insert_with(|| {
+            let said = (!text.is_empty()).then(|| Shown::Text(text.clone()));
+            said.into_iter().chain(images.map(Shown::Image)).collect()
+        });
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(note);
+    }
+
     /// As the model gets it.
     pub fn parts(&self) -> Vec<Part> {
         let mut parts = Vec::with_capacity(self.images.len() + 1);

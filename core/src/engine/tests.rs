@@ -14,6 +14,8 @@ use crate::permission::{PermissionMode, Rules};
 use crate::settings::{Host, Permissions};
 use crate::time::Timer;
 
+mod rounds;
+
 /// An engine, its system, and what it said.
 struct World {
     engine: Engine,
@@ -54,6 +56,9 @@ impl World {
             max_steps: 9,
             context_window: None,
             jitter: 1,
+            verifier: Verifier::default(),
+            pause_unverified: PauseUnverified::default(),
+            delivery: false,
         };
         change(&mut setup, &mut permissions);
         let rules = Rules::parse(&permissions, None).expect("the rules are good");
@@ -121,6 +126,7 @@ impl World {
                     | Record::User(_)
                     | Record::Assistant(_)
                     | Record::Summary { .. }
+                    | Record::Goal(_)
                     | Record::End(_)
                     | Record::Mended { .. }
                     | Record::Unknown => None,
@@ -189,7 +195,7 @@ impl World {
                 };
                 self.act(|engine, cx| engine.handle_news(cx, id, news));
                 Outcome::Exited(Exit {
-                    code: Some(0),
+                    code: Some(fails(call).into()),
                     signal: None,
                     dropped: 0,
                     left,
@@ -301,6 +307,12 @@ fn name(call: &Call) -> &'static str {
     } else {
         "file"
     }
+}
+
+/// Commands with `fail` in them end badly.
+fn fails(call: &Call) -> bool {
+    matches!(call, Call::Process(process)
+        if matches!(&process.program, Program::Shell(line) if line.contains("fail")))
 }
 
 /// Commands with `hang` in them run until they are ended.

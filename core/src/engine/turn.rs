@@ -1,13 +1,15 @@
 //! The phases of a turn, and the ways between them.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::batch::Batch;
 use super::history::History;
-use super::record::{Author, End, Extent, Message, Reason, Record};
+use super::record::{Author, End, Extent, Message, Reason, Record, ToolResult};
+use super::rounds::{Deed, Deeds};
 use super::saying::Saying;
-use super::{Brain, Context, Ending, Engine, Output, Update};
+use super::{Brain, CardId, Context, Ending, Engine, Output, Update};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
@@ -34,6 +36,10 @@ pub(super) struct Turn {
     pub(super) compacted: bool,
     /// To compact was tried since the last answer: not again before the next one.
     pub(super) tried: bool,
+    /// It belongs to a goal.
+    pub(super) goal: bool,
+    /// What came of its round so far.
+    pub(super) deeds: Deeds,
 }
 
 /// Where a turn stands.
@@ -54,13 +60,21 @@ pub(super) enum Phase {
         /// The turn cannot go on with the history as it is.
         forced: bool,
     },
+    /// The person decides about the plan that the model made.
+    Approving {
+        card: CardId,
+        /// The call by which it is shown.
+        call: String,
+    },
     /// The turn was cancelled; its calls settle.
     Settling { open: Vec<CallId>, until: Instant },
 }
 
 impl Turn {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(now: Instant, goal: bool) -> Self {
         Self {
+            goal,
+            deeds: Deeds::new(now),
             phase: Phase::Claiming,
             steps: 0,
             saying: Saying::default(),
@@ -85,7 +99,7 @@ impl Turn {
                 }
             }
             Phase::Tools(batch) => batch.handle_news(cx.now, id, news, workspace, state),
-            Phase::Claiming => {}
+            Phase::Claiming | Phase::Approving { .. } => {}
             Phase::Settling { open, .. } => {
                 if matches!(news, News::Done(_) | News::Failed(_)) {
                     open.retain(|call| *call != id);
@@ -98,7 +112,7 @@ impl Turn {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.handle_timeout(now),
             Phase::Tools(batch) => batch.handle_timeout(now),
-            Phase::Claiming => {}
+            Phase::Claiming | Phase::Approving { .. } => {}
             Phase::Settling { until, open } => {
                 if *until <= now {
                     open.clear();
@@ -111,7 +125,7 @@ impl Turn {
         match &self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.deadline(),
             Phase::Tools(batch) => batch.deadline(),
-            Phase::Claiming => None,
+            Phase::Claiming | Phase::Approving { .. } => None,
             Phase::Settling { until, .. } => Some(Deadline {
                 at: *until,
                 why: Timer::CancelGrace,
@@ -125,7 +139,7 @@ impl Turn {
                 (*call == Some(id)).then(|| run.room().min(limits.call_window))
             }
             Phase::Tools(batch) => batch.room(id).map(|room| room.min(limits.call_window)),
-            Phase::Claiming => None,
+            Phase::Claiming | Phase::Approving { .. } => None,
             // What is read now is thrown away; a process must not wait for a reader to die.
             Phase::Settling { open, .. } => open.contains(&id).then_some(limits.call_window),
         }
@@ -134,7 +148,10 @@ impl Turn {
     pub(super) fn held_until(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.held_until(now),
-            Phase::Claiming | Phase::Tools(_) | Phase::Settling { .. } => {}
+            Phase::Claiming
+            | Phase::Tools(_)
+            | Phase::Approving { .. }
+            | Phase::Settling { .. } => {}
         }
     }
 
@@ -163,10 +180,21 @@ impl Turn {
         cx: &mut Context<'_>,
         history: &mut History,
         brain: &mut Brain,
-    ) {
+    ) -> Vec<Deed> {
+        let mut deeds = Vec::new();
         let open = match &mut self.phase {
-            Phase::Settling { .. } => return,
+            Phase::Settling { .. } => return deeds,
             Phase::Claiming => Vec::new(),
+            Phase::Approving { card, call } => {
+                cx.out.push_back(Output::Withdraw { card: *card });
+                let record = Record::Result(ToolResult {
+                    id: core::mem::take(call),
+                    text: "Cancelled by the person before it was decided.".into(),
+                    ..ToolResult::default()
+                });
+                cx.out.push_back(Output::Record(record));
+                Vec::new()
+            }
             Phase::Answering { run, call } => {
                 stop_run(cx, run, *call, brain);
                 self.break_off(cx, history, Extent::Partial);
@@ -177,16 +205,28 @@ impl Turn {
                 stop_run(cx, run, *call, brain);
                 Vec::new()
             }
-            Phase::Tools(batch) => batch.cancel(cx, history),
+            Phase::Tools(batch) => {
+                let open = batch.cancel(cx, history);
+                deeds = batch.take_deeds();
+                open
+            }
         };
         self.phase = Phase::Settling {
             open,
             until: cx.now.plus(cx.limits.cancel_grace),
         };
+        deeds
     }
 }
 
 impl Turn {
+    /// Another round begins: what an answer may do once it may do again.
+    pub(super) fn begin_round(&mut self, now: Instant) {
+        self.deeds = Deeds::new(now);
+        self.continued = false;
+        self.compacted = false;
+    }
+
     /// The model says something more.
     fn say(&mut self, cx: &mut Context<'_>, thought: bool, text: Text) {
         self.saying.add(thought, text.len());
@@ -354,11 +394,15 @@ impl Engine {
         if let Some(turn) = &mut self.turn {
             turn.tried = false;
         }
+        self.spent(answer.usage.as_ref());
+        let cost = self.cost(answer.usage.as_ref());
         if answer.finish == FinishReason::ContentFilter {
             // It was shown, though the model forgets it.
             if let Some(turn) = &mut self.turn {
                 let mut said = turn.saying.take(&answer.text, &answer.reasoning);
                 said.extent = Extent::Partial;
+                said.usage = answer.usage;
+                said.cost = cost;
                 self.record(cx, Record::Assistant(said));
             }
             return self.finish(cx, Ending::Refusal);
@@ -368,6 +412,7 @@ impl Engine {
         let Some(turn) = &mut self.turn else { return };
         let mut said = turn.saying.take(&answer.text, &answer.reasoning);
         said.usage = answer.usage;
+        said.cost = cost;
         said.echo = echo && !answer.reasoning.is_empty();
         if answer.calls.is_empty() {
             self.record(cx, Record::Assistant(said));
@@ -402,7 +447,7 @@ impl Engine {
                 self.ask_model(cx);
             }
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter => {
-                self.finish(cx, Ending::EndTurn);
+                self.round_over(cx);
             }
         }
     }
@@ -442,6 +487,7 @@ impl Engine {
     }
 
     pub(super) fn finish(&mut self, cx: &mut Context<'_>, ending: Ending) {
+        self.close_turn(cx, &ending);
         if self.turn.take().is_none() {
             return;
         }
@@ -449,7 +495,11 @@ impl Engine {
             cx.out
                 .push_back(Output::Update(Update::Usage { used, size }));
         }
-        self.record(cx, Record::End(End::of(&ending)));
+        let mut end = End::of(&ending);
+        if ending == Ending::EndTurn {
+            end.message.clone_from(&self.paused);
+        }
+        self.record(cx, Record::End(end));
         cx.out.push_back(Output::Finished(ending));
     }
 }

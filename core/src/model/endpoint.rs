@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
+use super::price::Tariff;
 use crate::secret::Secret;
 use crate::settings::{Model, Provider};
 
@@ -27,6 +28,8 @@ pub struct Endpoint {
     pub effort: Option<String>,
     /// Most tokens of an answer; none: nothing is said.
     pub max_output: Option<u64>,
+    /// What it costs, if that is known.
+    pub tariff: Option<Tariff>,
     /// Whether images are sent.
     pub images: bool,
     /// Whether reasoning is sent back.
@@ -82,6 +85,7 @@ impl Endpoint {
                 .filter(|effort| !effort.is_empty() && *effort != "auto")
                 .map(String::from),
             max_output: model.max_output,
+            tariff: model.price.as_ref().and_then(Tariff::new),
             images: model.images.unwrap_or(true),
             echo_reasoning: model.echo_reasoning,
             max_retries: provider.max_retries,

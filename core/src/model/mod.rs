@@ -37,7 +37,7 @@ mod tests;
 
 pub use endpoint::{Dialect, Endpoint};
 pub use fault::{FaultKind, ModelFault};
-pub use price::{Amount, Rate, Spend, Tariff, UsageSource};
+pub use price::{Amount, Cost, Rate, Spend, Tariff, UsageSource};
 pub use run::ModelRun;
 pub use script::{Script, ScriptCursor, ScriptError};
 pub use types::{

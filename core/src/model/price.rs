@@ -14,8 +14,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use serde::de::{self, Deserialize, Deserializer};
-use serde::ser::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::types::Usage;
 use crate::settings::Price;
@@ -117,20 +116,27 @@ impl Tariff {
         })
     }
 
-    /// ISO 4217 code, as the settings have it.
-    pub fn currency(&self) -> &str {
-        &self.currency
-    }
-
     /// What one answer cost; `None` if that is more than an amount holds. What the provider does
     /// not say was cached was not.
-    pub fn cost(&self, usage: &Usage) -> Option<Amount> {
+    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let hit = cached(usage).map_or(0, |(hit, _)| hit);
         let input = self.input.of(usage.prompt - hit)?;
         let cached = self.cached_input.of(hit)?;
         let output = self.output.of(usage.completion)?;
-        input.plus(cached)?.plus(output)
+        Some(Cost {
+            currency: self.currency.clone(),
+            amount: input.plus(cached)?.plus(output)?,
+        })
     }
+}
+
+/// An amount of a currency.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// ISO 4217 code, as the settings have it.
+    pub currency: String,
+    /// How much.
+    pub amount: Amount,
 }
 
 /// What answers of a model were for.
@@ -176,23 +182,25 @@ pub struct Spend {
     cache_miss: u64,
     totals: BTreeMap<String, Amount>,
     answers: u64,
+    unmetered: u64,
     unpriced: u64,
     source: Option<UsageSource>,
     mixed: bool,
 }
 
 impl Spend {
-    /// Adds one answer. Without `usage` the provider did not say what it used, and without
-    /// `tariff` nobody said what that costs: either way the sum is not complete any more.
-    pub fn add(&mut self, usage: Option<&Usage>, tariff: Option<&Tariff>, source: UsageSource) {
+    /// Adds one answer. Without `usage` nobody said what it used: the sum is the least it can be.
+    /// With that and without `cost` nobody said what that costs: there is no sum any more.
+    pub fn add(&mut self, usage: Option<&Usage>, cost: Option<&Cost>, source: UsageSource) {
         self.answers = self.answers.saturating_add(1);
         self.mixed |= self.source.is_some_and(|before| before != source);
         self.source = Some(source);
-        let priced = usage.is_some_and(|usage| {
-            self.count(usage);
-            tariff.is_some_and(|tariff| self.pay(usage, tariff))
-        });
-        if !priced {
+        let Some(usage) = usage else {
+            self.unmetered = self.unmetered.saturating_add(1);
+            return;
+        };
+        self.count(usage);
+        if !cost.is_some_and(|cost| self.pay(cost)) {
             self.unpriced = self.unpriced.saturating_add(1);
         }
     }
@@ -210,42 +218,13 @@ impl Spend {
         }
     }
 
-    fn pay(&mut self, usage: &Usage, tariff: &Tariff) -> bool {
-        let before = self.totals.get(&tariff.currency).copied();
-        let sum = tariff
-            .cost(usage)
-            .and_then(|cost| before.unwrap_or_default().plus(cost));
+    fn pay(&mut self, cost: &Cost) -> bool {
+        let before = self.totals.get(&cost.currency).copied();
+        let sum = before.unwrap_or_default().plus(cost.amount);
         if let Some(sum) = sum {
-            self.totals.insert(tariff.currency.clone(), sum);
+            self.totals.insert(cost.currency.clone(), sum);
         }
         sum.is_some()
-    }
-
-    /// Adds what others used and cost.
-    pub fn merge(&mut self, other: &Self) {
-        for (sum, more) in [
-            (&mut self.prompt, other.prompt),
-            (&mut self.completion, other.completion),
-            (&mut self.reasoning, other.reasoning),
-            (&mut self.cache_hit, other.cache_hit),
-            (&mut self.cache_miss, other.cache_miss),
-            (&mut self.answers, other.answers),
-            (&mut self.unpriced, other.unpriced),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        for (currency, more) in &other.totals {
-            let before = self.totals.get(currency).copied().unwrap_or_default();
-            match before.plus(*more) {
-                Some(sum) => {
-                    self.totals.insert(currency.clone(), sum);
-                }
-                None => self.unpriced = self.unpriced.saturating_add(1),
-            }
-        }
-        self.mixed |= other.mixed
-            || matches!((self.source, other.source), (Some(one), Some(two)) if one != two);
-        self.source = self.source.or(other.source);
     }
 
     /// Tokens that went in, cached or not.
@@ -295,9 +274,9 @@ impl Spend {
         self.answers
     }
 
-    /// Whether it is known of every answer what it cost.
+    /// Whether it is known of every answer what it used and what that cost.
     pub fn is_complete(&self) -> bool {
-        self.unpriced == 0
+        self.unpriced == 0 && self.unmetered == 0
     }
 
     /// What is known to have been spent, a currency, in the order of their codes.
@@ -307,11 +286,15 @@ impl Spend {
             .map(|(currency, amount)| (currency.as_str(), *amount))
     }
 
-    /// The whole cost, if it is known and in one currency.
-    pub fn cost(&self) -> Option<(&str, Amount)> {
+    /// The sum, if there is a price for all that is known to have been used, and one currency. Of
+    /// answers of which nobody said what they used, it holds nothing.
+    pub fn cost(&self) -> Option<Cost> {
         let mut totals = self.totals();
-        let only = totals.next()?;
-        (self.is_complete() && totals.len() == 0).then_some(only)
+        let (currency, amount) = totals.next()?;
+        (self.unpriced == 0 && totals.len() == 0).then(|| Cost {
+            currency: currency.into(),
+            amount,
+        })
     }
 
     /// What the answers were for: `executor` if there were none, `mixed` for several things.
@@ -353,66 +336,6 @@ fn fixed(text: &str, most_whole: usize, places: usize) -> Option<u128> {
     let part = number(part)?.checked_mul(shift)?;
     let one = 10_u128.pow(places as u32);
     number(whole)?.checked_mul(one)?.checked_add(part)
-}
-
-/// How a [`Spend`] is stored.
-mod stored {
-    use super::*;
-    use serde::{Deserialize, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    #[derive(Default)]
-    struct Stored {
-        prompt: u64,
-        completion: u64,
-        reasoning: u64,
-        cache_hit: u64,
-        cache_miss: u64,
-        totals: BTreeMap<String, Amount>,
-        answers: u64,
-        unpriced: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        source: Option<String>,
-    }
-
-    impl Serialize for Spend {
-        fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-            Stored {
-                prompt: self.prompt,
-                completion: self.completion,
-                reasoning: self.reasoning,
-                cache_hit: self.cache_hit,
-                cache_miss: self.cache_miss,
-                totals: self.totals.clone(),
-                answers: self.answers,
-                unpriced: self.unpriced,
-                source: self.source.map(|_| self.source().into()),
-            }
-            .serialize(out)
-        }
-    }
-
-    impl<'de> Deserialize<'de> for Spend {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            let stored = Stored::deserialize(from)?;
-            let source = stored.source.as_deref();
-            Ok(Self {
-                prompt: stored.prompt,
-                completion: stored.completion,
-                reasoning: stored.reasoning,
-                cache_hit: stored.cache_hit,
-                cache_miss: stored.cache_miss,
-                totals: stored.totals,
-                answers: stored.answers,
-                unpriced: stored.unpriced,
-                // Of several sources it matters only that there were several.
-                source: source
-                    .map(|name| UsageSource::from_name(name).unwrap_or(UsageSource::Executor)),
-                mixed: source == Some("mixed"),
-            })
-        }
-    }
 }
 
 #[cfg(test)]
@@ -474,7 +397,7 @@ mod tests {
         fn check(prompt: u64, hit: Option<u64>, completion: u64, cost: &str) {
             let tariff = tariff("USD", "0.27", Some("0.07"), "1.10");
             let amount = tariff.cost(&usage(prompt, hit, completion)).expect("fits");
-            assert_eq!(amount.to_string(), cost);
+            assert_eq!(amount.amount.to_string(), cost);
         }
         check(0, None, 0, "0");
         check(1_000_000, None, 0, "0.27");
@@ -490,7 +413,7 @@ mod tests {
     fn cached_input_without_a_price_costs_what_other_input_costs() {
         let tariff = tariff("USD", "2", None, "0");
         let cost = tariff.cost(&usage(1_000_000, Some(1_000_000), 0));
-        assert_eq!(cost.expect("fits").to_string(), "2");
+        assert_eq!(cost.expect("fits").amount.to_string(), "2");
         let only_miss = Usage {
             prompt: 10,
             cache_miss: Some(4),
@@ -503,40 +426,38 @@ mod tests {
     fn what_does_not_fit_is_not_known_rather_than_wrong() {
         let dear = tariff("USD", "999999999.999999999999", None, "0");
         assert_eq!(dear.cost(&usage(u64::MAX, None, 0)), None);
+        let most = Cost {
+            currency: "USD".into(),
+            amount: Amount(u128::MAX),
+        };
         let mut spend = Spend::default();
-        spend.add(
-            Some(&usage(u64::MAX, None, 0)),
-            Some(&dear),
-            UsageSource::Executor,
-        );
+        let huge = usage(u64::MAX, None, 0);
+        spend.add(Some(&huge), Some(&most), UsageSource::Executor);
+        assert_eq!(spend.cost(), Some(most.clone()));
+        spend.add(Some(&usage(7, None, 0)), Some(&most), UsageSource::Executor);
         assert!(!spend.is_complete());
         assert_eq!(spend.cost(), None);
-        assert_eq!(spend.prompt(), u64::MAX);
-        spend.add(Some(&usage(7, None, 0)), Some(&dear), UsageSource::Executor);
         assert_eq!(spend.prompt(), u64::MAX);
     }
 
     #[test]
-    fn one_answer_without_a_price_leaves_no_whole_cost() {
-        let usd = tariff("USD", "1", None, "1");
+    fn what_is_not_known_is_told_apart_from_what_has_no_price() {
         let one = usage(1_000_000, None, 0);
+        let cost = |currency| tariff(currency, "1", None, "1").cost(&one);
+        let usd = cost("USD");
         let mut spend = Spend::default();
         assert!(spend.is_complete());
         assert_eq!(spend.cost(), None);
-        spend.add(Some(&one), Some(&usd), UsageSource::Executor);
-        assert_eq!(
-            spend.cost().map(|(c, a)| (c, a.to_string())),
-            Some(("USD", "1".into()))
-        );
-        for (usage, tariff) in [(Some(&one), None), (None, Some(&usd))] {
-            let mut spend = spend.clone();
-            spend.add(usage, tariff, UsageSource::Executor);
-            assert!(!spend.is_complete());
-            assert_eq!(spend.cost(), None);
-            assert_eq!(spend.totals().len(), 1, "what is known is still there");
-        }
-        let euro = tariff("EUR", "1", None, "1");
-        spend.add(Some(&one), Some(&euro), UsageSource::Executor);
+        spend.add(Some(&one), usd.as_ref(), UsageSource::Executor);
+        assert_eq!(spend.cost(), usd);
+        let mut unpriced = spend.clone();
+        unpriced.add(Some(&one), None, UsageSource::Executor);
+        assert_eq!((unpriced.is_complete(), unpriced.cost()), (false, None));
+        assert_eq!(unpriced.totals().len(), 1, "what is known is still there");
+        let mut unmetered = spend.clone();
+        unmetered.add(None, None, UsageSource::Executor);
+        assert_eq!((unmetered.is_complete(), unmetered.cost()), (false, usd));
+        spend.add(Some(&one), cost("EUR").as_ref(), UsageSource::Executor);
         assert!(spend.is_complete());
         assert_eq!(spend.cost(), None, "two currencies make no sum");
         let codes: Vec<&str> = spend.totals().map(|(code, _)| code).collect();
@@ -572,64 +493,36 @@ mod tests {
         assert_eq!(spend.source(), "mixed");
     }
 
-    fn any_answer() -> impl Strategy<Value = (Usage, usize, usize)> {
-        let count = 0..u64::from(u32::MAX);
-        (
-            count.clone(),
-            count.clone(),
-            count,
-            proptest::option::of(0..u64::from(u32::MAX)),
-        )
-            .prop_flat_map(|(prompt, completion, reasoning, cache_hit)| {
-                let usage = Usage {
-                    prompt,
-                    completion,
-                    reasoning,
-                    cache_hit,
-                    ..Usage::default()
-                };
-                (Just(usage), 0..3_usize, 0..3_usize)
-            })
-    }
-
     proptest! {
         #[test]
         fn a_price_and_an_amount_are_read_back(units in any::<u128>(), rate in 0..10_u128.pow(21)) {
             let amount = Amount(units);
             prop_assert_eq!(Amount::from_text(&amount.to_string()), Some(amount));
-            let number = serde_json::to_string(&amount).expect("json");
-            prop_assert_eq!(serde_json::from_str::<Amount>(&number).ok(), Some(amount));
+            let text = serde_json::to_string(&amount).expect("json");
+            prop_assert_eq!(serde_json::from_str::<Amount>(&text).ok(), Some(amount));
+            let number = amount.to_string();
+            prop_assert!(serde_json::from_str::<serde_json::Number>(&number).is_ok());
             let cost = Rate(rate).of(1_000_000).expect("fits").to_string();
             prop_assert_eq!(Rate::from_text(&cost), Some(Rate(rate)), "a million tokens cost it");
         }
 
         #[test]
-        fn a_sum_does_not_depend_on_how_it_was_made(
-            answers in proptest::collection::vec(any_answer(), 0..20), cut in 0..20_usize,
+        fn a_sum_is_what_all_its_parts_cost(
+            answers in proptest::collection::vec((0..9_999_u64, 0..9_999_u64, 0..9_999_u64), 0..20),
         ) {
-            let tariffs = [
-                Some(tariff("USD", "0.27", Some("0.07"), "1.1")),
-                Some(tariff("EUR", "2.000000000001", None, "3")),
-                None,
-            ];
-            let add = |spend: &mut Spend, answers: &[(Usage, usize, usize)]| {
-                for (usage, tariff, source) in answers {
-                    spend.add(Some(usage), tariffs[*tariff].as_ref(), UsageSource::ALL[*source]);
-                }
-            };
-            let mut whole = Spend::default();
-            add(&mut whole, &answers);
-            let (one, two) = answers.split_at(cut.min(answers.len()));
-            let (mut first, mut second) = (Spend::default(), Spend::default());
-            add(&mut first, one);
-            add(&mut second, two);
-            first.merge(&second);
-            prop_assert_eq!(first.source(), whole.source());
-            let stored = serde_json::to_string(&whole).expect("json");
-            let read: Spend = serde_json::from_str(&stored).expect("its own");
-            prop_assert_eq!(read.source(), whole.source());
-            prop_assert_eq!(serde_json::to_string(&read).expect("json"), stored.clone());
-            prop_assert_eq!(serde_json::to_string(&first).expect("json"), stored);
+            let tariff = tariff("USD", "0.27", Some("0.07"), "1.1");
+            let mut spend = Spend::default();
+            let mut all = Usage::default();
+            for (prompt, hit, completion) in answers {
+                let one = usage(prompt, Some(hit), completion);
+                let cost = tariff.cost(&one);
+                spend.add(Some(&one), cost.as_ref(), UsageSource::Executor);
+                all.prompt += prompt;
+                all.completion += completion;
+                all.cache_hit = Some(all.cache_hit.unwrap_or(0) + hit.min(prompt));
+            }
+            prop_assert_eq!(spend.tokens(), all.prompt + all.completion);
+            prop_assert_eq!(spend.cost(), (spend.answers() > 0).then(|| tariff.cost(&all).expect("fits")));
         }
     }
 }

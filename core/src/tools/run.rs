@@ -306,6 +306,7 @@ impl Context<'_> {
             action: Action::new(self.card.name.clone(), access),
             card: self.card.clone(),
             diffs,
+            text: None,
         }));
     }
 

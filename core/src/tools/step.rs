@@ -51,6 +51,8 @@ pub struct Proposal {
     pub card: Card,
     /// What would change. Whole if that is short, else the changed regions.
     pub diffs: Vec<Diff>,
+    /// What the card says beside that.
+    pub text: Option<String>,
 }
 
 /// What is shown of a call from its announcement on.
