@@ -50,6 +50,7 @@ object! {
 
 open_names! {
     /// How a goal stands, or how its last turn ended.
+    #[derive(Default)]
     GoalStatus {
         /// The agent goes on after each answer.
         Running = "running",
@@ -60,17 +61,12 @@ open_names! {
         /// The person stopped it.
         Paused = "paused",
         /// There is none.
+        #[default]
         None = "none",
         /// Its last turn was cancelled; it can go on.
         Cancelled = "cancelled",
         /// Its last turn failed; it goes on with the next prompt.
         Failed = "failed",
-    }
-}
-
-impl Default for GoalStatus {
-    fn default() -> Self {
-        Self::None
     }
 }
 

@@ -101,24 +101,22 @@ object! {
 
 open_names! {
     /// Whether a turn runs.
+    #[derive(Default)]
     SessionState {
         /// None does.
+        #[default]
         Idle = "idle",
         /// One does.
         Running = "running",
     }
 }
 
-impl Default for SessionState {
-    fn default() -> Self {
-        Self::Idle
-    }
-}
-
 open_names! {
     /// What a session does.
+    #[derive(Default)]
     Phase {
         /// Nothing yet.
+        #[default]
         Idle = "idle",
         /// A turn has begun.
         Starting = "starting",
@@ -151,12 +149,6 @@ open_names! {
     }
 }
 
-impl Default for Phase {
-    fn default() -> Self {
-        Self::Idle
-    }
-}
-
 object! {
     /// How a turn ended.
     TurnOutcome {
@@ -169,8 +161,10 @@ object! {
 
 open_names! {
     /// How a turn ended.
+    #[derive(Default)]
     OutcomeKind {
         /// It has not.
+        #[default]
         None = "none",
         /// As it should.
         Completed = "completed",
@@ -180,12 +174,6 @@ open_names! {
         Paused = "paused",
         /// It failed.
         Error = "error",
-    }
-}
-
-impl Default for OutcomeKind {
-    fn default() -> Self {
-        Self::None
     }
 }
 
@@ -322,6 +310,7 @@ object! {
 
 open_names! {
     /// How a cost is shown.
+    #[derive(Default)]
     DisplayStatus {
         /// In the currency of its price.
         Matched = "matched",
@@ -330,31 +319,22 @@ open_names! {
         /// In several.
         Bucketed = "bucketed",
         /// Not at all.
+        #[default]
         Unavailable = "unavailable",
-    }
-}
-
-impl Default for DisplayStatus {
-    fn default() -> Self {
-        Self::Unavailable
     }
 }
 
 open_names! {
     /// How a cost was summed.
+    #[derive(Default)]
     AggregateMode {
         /// There is one currency.
+        #[default]
         SingleCurrency = "single_currency",
         /// Several were converted to one.
         CommonValuation = "common_valuation",
         /// Each by itself.
         CurrencyBuckets = "currency_buckets",
-    }
-}
-
-impl Default for AggregateMode {
-    fn default() -> Self {
-        Self::SingleCurrency
     }
 }
 
