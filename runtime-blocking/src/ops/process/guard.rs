@@ -153,12 +153,12 @@ fn flags() -> SendFlags {
     SendFlags::DONTWAIT
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::super::tests::{drive_to_end, shell};
     use super::super::{Running, spawn};
     use super::*;
-    use crate::ops::testing::{command_again, dir, own_process};
+    use crate::ops::testing::{command_again, own_process};
     use reasonix_core::call::{Process, Program};
     use std::io::{BufRead, BufReader, Read};
     use std::path::Path;
@@ -263,7 +263,6 @@ mod tests {
             let _ = send.send(reader.read(&mut [0]).is_ok_and(|count| count == 0));
         });
         assert_eq!(ended.recv_timeout(Duration::from_secs(10)), Ok(true));
-        #[cfg(target_os = "linux")]
         for fd in ["1", "2"] {
             let to = std::fs::read_link(format!("/proc/{}/fd/{fd}", guard.process.id()));
             assert_eq!(to.expect("it is open"), Path::new("/dev/null"));
@@ -272,7 +271,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_os = "linux")]
     fn a_killed_process_leaves_nobody() {
         const NAME: &str = "ops::process::guard::tests::a_killed_process_leaves_nobody";
         const LINES: [&str; 4] = [
@@ -292,7 +290,6 @@ mod tests {
             let _ = std::io::stdin().read_line(&mut String::new());
             return;
         }
-        let (_keep, _w) = dir();
         let mut other = command_again(NAME)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
