@@ -10,10 +10,11 @@ use super::session::{Asking, Preparing, files_to_save};
 use super::{Agent, Level, Owner, Preset, cards, content, models};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::Message;
+use crate::engine::mode::Mode;
 use crate::error::IoKind;
 use crate::ids::{CallId, SessionKey, TurnKey};
 use crate::permission::Posture;
-use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetMode, SetModel};
+use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetModel};
 use crate::protocol::schema::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest,
     AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, ContentBlock,
@@ -82,11 +83,11 @@ impl Agent {
             } => {
                 self.set_model(asked, session, &request);
             }
-            AgentEvent::SetMode { asked, request, .. } => {
-                let why = format!("no mode `{}`: this agent has no modes", request.mode_id);
-                self.side
-                    .answer::<SetMode>(asked, Err(RpcError::invalid_params(&why)));
-            }
+            AgentEvent::SetMode {
+                asked,
+                session,
+                request,
+            } => self.set_mode(asked, session, &request),
             AgentEvent::Settled { ask, answer } => self.settled(ask, &answer),
             AgentEvent::Ready { turn } => {
                 if let Some(key) = self.turns.get(&turn).copied() {
@@ -101,9 +102,15 @@ impl Agent {
                 self.side
                     .answer(asked, Err(RpcError::method_not_found("logout")));
             }
-            AgentEvent::VendorRequest { asked, method, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found(&method)));
+            AgentEvent::VendorRequest {
+                asked,
+                method,
+                params,
+            } => {
+                if let Some(asked) = self.standing_request(asked, &method, params.as_ref()) {
+                    self.side
+                        .answer(asked, Err(RpcError::method_not_found(&method)));
+                }
             }
             AgentEvent::VendorNotification { .. } => {}
         }
@@ -350,6 +357,7 @@ impl Agent {
         key: SessionKey,
         request: &SetSessionConfigOptionRequest,
     ) {
+        let before = self.sessions.get(&key).map(|session| session.axes.mode);
         let result = match &request.value {
             ConfigValue::Id(value) => self.set_axis(key, &request.config_id, value),
             ConfigValue::Boolean(_) => Err(RpcError::invalid_params(&format!(
@@ -359,6 +367,7 @@ impl Agent {
         };
         match result {
             Ok(options) => {
+                self.tell_mode(key, before);
                 let response = SetSessionConfigOptionResponse::new(options);
                 self.reply_when_remembered(key, Reply::ConfigOption(asked, response));
             }
@@ -367,7 +376,7 @@ impl Agent {
     }
 
     /// Answers a change of the options when it is safe.
-    fn reply_when_remembered(&mut self, key: SessionKey, reply: Reply) {
+    pub(super) fn reply_when_remembered(&mut self, key: SessionKey, reply: Reply) {
         let Some(session) = self.sessions.get(&key) else {
             return;
         };
@@ -395,7 +404,7 @@ impl Agent {
 
     /// Sets one axis; the answer is all options with the values they have now. A change of the
     /// model or its effort takes effect with the next turn, one of the approvals at once.
-    fn set_axis(
+    pub(super) fn set_axis(
         &mut self,
         key: SessionKey,
         id: &str,
@@ -435,6 +444,7 @@ impl Agent {
                     _ => return Err(not_offered()),
                 };
             }
+            Axis::Mode => axes.mode = Mode::named(value).ok_or_else(not_offered)?,
             Axis::Preset => axes.preset = Preset::named(value).ok_or_else(not_offered)?,
             Axis::Approval => {
                 let posture = Posture::from_name(value).ok_or_else(not_offered)?;
@@ -466,7 +476,12 @@ impl Agent {
         }
         self.with_engine(key, |engine, cx| {
             engine.set_light(axes.preset == Preset::Light);
+            engine.set_delivery(axes.preset == Preset::Delivery);
             engine.set_posture(cx, axes.posture);
+            // Choosing a mode again means something: another goal, or none.
+            if axis == Axis::Mode {
+                engine.set_mode(cx, axes.mode);
+            }
         });
         Ok(self.options(&axes))
     }

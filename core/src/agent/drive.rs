@@ -4,18 +4,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Serialize;
-
 use super::dispatch::turn_failed;
 use super::opening::auth_required;
 use super::saving::Then;
 use super::session::{Asking, Waiting};
-use super::{Agent, Level, Owned, Owner, WallClock, cards, render};
+use super::{Agent, Level, Owned, Owner, WallClock, cards, quote, render};
 use crate::engine::record::{Author, Record};
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::RequestPermission;
+use crate::protocol::schema::vendor::status::{PromptMeta, STATUS_UPDATE, TurnMeta};
 use crate::protocol::schema::{
     ContentBlock, ContentChunk, Meta, PromptResponse, SessionUpdate, StopReason,
 };
@@ -146,6 +145,7 @@ impl Agent {
     fn pass_on(&mut self, key: SessionKey) {
         let mut claims = None;
         while let Some(output) = self.said.pop_front() {
+            self.follow(key, &output);
             match output {
                 Output::Start { id, call } => {
                     self.calls.insert(id, Owner::Session(key));
@@ -175,13 +175,14 @@ impl Agent {
                 | Output::Finished(_)) => self.show_in_order(key, Waiting::Said(output)),
             }
         }
+        self.follow_mode(key);
         if let (Some(place), Some(session)) = (claims, self.sessions.get(&key)) {
             self.when_safe(session.store, place, Then::Claimed);
         }
     }
 
     /// Shows one thing after all that waits.
-    fn show_in_order(&mut self, key: SessionKey, next: Waiting) {
+    pub(super) fn show_in_order(&mut self, key: SessionKey, next: Waiting) {
         let waits = self.sessions.get(&key).is_none_or(|s| !s.outbox.is_empty());
         let refused = if waits {
             Some(next)
@@ -216,6 +217,10 @@ impl Agent {
     fn show(&mut self, key: SessionKey, next: Waiting) -> Option<Waiting> {
         match next {
             Waiting::Said(output) => self.show_output(key, output).map(Waiting::Said),
+            Waiting::Told(update) => {
+                self.side.notify_vendor(STATUS_UPDATE, &update);
+                None
+            }
             Waiting::Drawn(update) => {
                 let turn = self.sessions.get(&key)?.turn?;
                 match self.side.turn(turn)?.update(&update) {
@@ -284,8 +289,12 @@ impl Agent {
     }
 
     fn show_update(&mut self, key: SessionKey, update: Update) -> Option<Update> {
-        let turn = self.sessions.get(&key)?.turn?;
-        let mut turn = self.side.turn(turn)?;
+        let session = self.sessions.get(&key)?;
+        let cost = match &update {
+            Update::Usage { .. } => quote::cost(session.status.cumulative()),
+            Update::Text { .. } | Update::Running { .. } | Update::Progress { .. } => None,
+        };
+        let mut turn = self.side.turn(session.turn?)?;
         match update {
             Update::Text {
                 thought,
@@ -307,7 +316,10 @@ impl Agent {
                 }
             }
             Update::Running { .. } | Update::Progress { .. } | Update::Usage { .. } => {
-                let frame = render::update(update.clone(), &self.config.limits);
+                let mut frame = render::update(update.clone(), &self.config.limits);
+                if let SessionUpdate::UsageUpdate(usage) = &mut frame {
+                    usage.cost = cost;
+                }
                 match turn.update(&frame) {
                     Err(CommandError::Full(())) => Some(update),
                     Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
@@ -368,7 +380,8 @@ impl Agent {
                 | Output::Finished(_)
                 | Output::Log(_),
             )
-            | Waiting::Drawn(_) => true,
+            | Waiting::Drawn(_)
+            | Waiting::Told(_) => true,
         });
         let open = session
             .asks
@@ -383,6 +396,8 @@ impl Agent {
 
     /// Answers the prompt.
     pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
+        self.tell_drift(key);
+        let outcome = self.turn_outcome(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
@@ -424,29 +439,17 @@ impl Agent {
         };
         if let Some(turn) = self.side.turn(turn) {
             let mut response = PromptResponse::new(reason);
-            response.meta = transcript.and_then(|path| {
-                Meta::of(&TurnMeta {
-                    ours: TurnFacts {
-                        transcript_path: &path,
-                    },
-                })
-            });
+            let meta = TurnMeta {
+                transcript_path: transcript,
+                turn_outcome: outcome.filter(|_| reason == StopReason::EndTurn),
+                meta: None,
+            };
+            if meta != TurnMeta::default() {
+                response.meta = Meta::of(&PromptMeta::new(meta));
+            }
             turn.finish(response);
         }
     }
-}
-
-/// `_meta` of the answer to a prompt.
-#[derive(Serialize)]
-struct TurnMeta<'a> {
-    #[serde(rename = "reasonix.io")]
-    ours: TurnFacts<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TurnFacts<'a> {
-    transcript_path: &'a str,
 }
 
 /// The wall clock at `now`, by what it was when it was last said.

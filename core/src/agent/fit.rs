@@ -172,7 +172,8 @@ fn diff_cost(diff: &Diff) -> usize {
     cost(&diff.path) + cost(&diff.new) + diff.old.as_deref().map_or(0, cost) + NOTE
 }
 
-fn cut_json(text: &str, max: usize) -> &str {
+/// The longest beginning of a text that has at most `max` bytes in JSON.
+pub(super) fn cut_json(text: &str, max: usize) -> &str {
     let mut room = max;
     for (at, c) in text.char_indices() {
         match room.checked_sub(char_cost(c)) {

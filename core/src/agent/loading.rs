@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::opening::{How, Opening, check_setup, refused};
 use super::options::Axes;
 use super::saving::{Stored, Then};
+use super::status::Status;
 use super::{Agent, Level, Owner, Preset, content, render};
 use crate::call::{Call, Holder, Outcome};
 use crate::engine::record::{Header, Options, Record, VERSION};
@@ -46,6 +47,8 @@ pub(super) struct Loading {
     unreadable: usize,
     options: Option<Options>,
     summary: Summary,
+    /// How it stands, from its records.
+    pub(super) status: Status,
     version: u32,
     /// This agent has its lock.
     pub(super) locked: bool,
@@ -154,6 +157,7 @@ impl Loading {
             unreadable: 0,
             options: None,
             summary: Summary::default(),
+            status: Status::default(),
             version: VERSION,
             locked: false,
         }
@@ -210,6 +214,7 @@ impl Agent {
             effort: None,
             preset: self.config.preset,
             posture: self.config.permission_mode.start,
+            mode: Default::default(),
         };
         let mut opening = Opening::new(how, id.clone(), cwd, axes);
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
@@ -472,9 +477,12 @@ impl Agent {
         let Some(loading) = &mut opening.loading else {
             return;
         };
+        let mut goal = None;
         if let Some(engine) = &mut loading.engine {
             engine.restore(record);
+            goal = engine.goal();
         }
+        loading.status.take(record, goal);
         let mut seen = replayed;
         match record {
             Record::Options(options) => loading.options = Some(options.clone()),
@@ -579,6 +587,7 @@ impl Agent {
             engine.record(&mut cx, Record::Note { text });
         }
         engine.set_light(axes.preset == Preset::Light);
+        engine.set_delivery(axes.preset == Preset::Delivery);
         engine.set_posture(&mut cx, axes.posture);
         if unreadable > 0 || torn {
             self.report(
@@ -639,9 +648,11 @@ impl Agent {
             .and_then(|live| self.sessions.get(&live))
             .map_or(opening.axes, |session| session.axes.clone());
         let options = Some(self.options(&axes));
+        let modes = Some(super::standing::modes(axes.mode));
         match opening.how {
             How::Load(asked) => {
                 let response = LoadSessionResponse {
+                    modes,
                     config_options: options,
                     ..Default::default()
                 };
@@ -649,6 +660,7 @@ impl Agent {
             }
             How::Resume(asked) => {
                 let response = ResumeSessionResponse {
+                    modes,
                     config_options: options,
                     ..Default::default()
                 };

@@ -15,9 +15,12 @@ mod loading;
 pub mod models;
 mod opening;
 mod options;
+mod quote;
 mod render;
 mod saving;
 mod session;
+mod standing;
+mod status;
 
 #[cfg(test)]
 mod tests;

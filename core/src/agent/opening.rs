@@ -158,6 +158,7 @@ impl Agent {
             effort: None,
             preset: self.config.preset,
             posture: self.config.permission_mode.start,
+            mode: Default::default(),
         })
     }
 
@@ -479,14 +480,19 @@ impl Agent {
             return;
         };
         let options = Some(self.options(&opening.axes));
+        let modes = Some(super::standing::modes(opening.axes.mode));
+        let status = opening.loading.map(|loading| loading.status);
+        let status = status.unwrap_or_default();
         let session = match opening.how {
             How::New(asked) => {
                 let mut response = NewSessionResponse::new(opening.id.clone());
+                response.modes = modes;
                 response.config_options = options;
                 self.side.open(asked, response)
             }
             How::Load(asked) => {
                 let response = LoadSessionResponse {
+                    modes,
                     config_options: options,
                     ..Default::default()
                 };
@@ -494,6 +500,7 @@ impl Agent {
             }
             How::Resume(asked) => {
                 let response = ResumeSessionResponse {
+                    modes,
                     config_options: options,
                     ..Default::default()
                 };
@@ -529,6 +536,9 @@ impl Agent {
                 axes: opening.axes,
                 engine,
                 store,
+                status,
+                tells: super::standing::wants_status(self.side.client()),
+                drifted: false,
                 turn: None,
                 preparing: None,
                 outbox: Default::default(),
@@ -540,6 +550,7 @@ impl Agent {
             }),
         );
         self.enqueue(session);
+        self.tell_usage(session);
     }
 
     fn rules(&self) -> Result<Rules, String> {

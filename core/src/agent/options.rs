@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use super::config::{Config, Preset};
 use super::models;
+use super::standing;
+use crate::engine::mode::Mode;
 use crate::engine::record::Options;
 use crate::permission::{PermissionMode, Posture};
 use crate::protocol::schema::{
@@ -24,6 +26,8 @@ pub(super) struct Axes {
     pub preset: Preset,
     /// What was chosen for approvals; the ceiling is above it.
     pub posture: Posture,
+    /// How the session works with the person.
+    pub mode: Mode,
 }
 
 impl Axes {
@@ -34,7 +38,7 @@ impl Axes {
             effort: self.effort.clone(),
             preset: self.preset.name().into(),
             approval: self.posture.name().into(),
-            mode: String::new(),
+            mode: self.mode.name().into(),
         }
     }
 
@@ -46,6 +50,7 @@ impl Axes {
             effort: options.effort.clone(),
             preset: Preset::named(&options.preset).unwrap_or(config.preset),
             posture: Posture::from_name(&options.approval).unwrap_or(config.permission_mode.start),
+            mode: Mode::named(&options.mode).unwrap_or_default(),
         }
     }
 }
@@ -53,6 +58,7 @@ impl Axes {
 /// One axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
+    Mode,
     Model,
     Effort,
     Preset,
@@ -63,6 +69,7 @@ impl Axis {
     /// The axis of an option's id; legacy ids too.
     pub(super) fn of(id: &str) -> Option<Self> {
         match id {
+            "mode" => Some(Self::Mode),
             "model" | "models" => Some(Self::Model),
             "effort" | "reasoning_effort" | "thought_level" => Some(Self::Effort),
             "agent_preset" | "work_mode" | "profile" | "runtime_profile" | "token_mode" => {
@@ -87,7 +94,12 @@ pub(super) fn list(
     settings: &Settings,
     mode: PermissionMode,
 ) -> Vec<SessionConfigOption> {
-    let mut options = Vec::with_capacity(4);
+    let mut options = Vec::with_capacity(5);
+    let values = Mode::ALL.iter().map(|mode| mode_value(*mode)).collect();
+    let mut option = SessionConfigOption::select("mode", "Mode", axes.mode.name(), values);
+    option.description = Some("How it works together with you".into());
+    option.category = Some(SessionConfigOptionCategory::Mode);
+    options.push(option);
     options.push(model(axes, settings));
     let efforts = efforts(settings, &axes.model);
     if !efforts.is_empty() {
@@ -146,6 +158,13 @@ fn model(axes: &Axes, settings: &Settings) -> SessionConfigOption {
     let mut option = SessionConfigOption::select("model", "Model", axes.model.to_string(), values);
     option.category = Some(SessionConfigOptionCategory::Model);
     option
+}
+
+fn mode_value(mode: Mode) -> SessionConfigSelectOption {
+    let (name, description) = standing::describe(mode);
+    let mut value = SessionConfigSelectOption::new(mode.name(), name);
+    value.description = Some(description.into());
+    value
 }
 
 fn preset_value(preset: Preset) -> SessionConfigSelectOption {

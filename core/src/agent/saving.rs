@@ -15,10 +15,12 @@ use crate::engine::record::{Author, Options, Record};
 use crate::error::IoFault;
 use crate::ids::SessionKey;
 use crate::protocol::Asked;
-use crate::protocol::methods::{CloseSession, DeleteSession, SetConfigOption, SetModel};
+use crate::protocol::methods::{
+    CloseSession, DeleteSession, SetConfigOption, SetMode, SetModel, Vendor,
+};
 use crate::protocol::schema::{
-    CloseSessionResponse, DeleteSessionResponse, SetSessionConfigOptionResponse,
-    SetSessionModelResponse,
+    CloseSessionResponse, DeleteSessionResponse, Json, SetSessionConfigOptionResponse,
+    SetSessionModeResponse, SetSessionModelResponse,
 };
 use crate::store::{Journal, Place, Safe, SessionFiles, Summary};
 use crate::wire::{RequestKey, RpcError};
@@ -81,6 +83,10 @@ pub(super) enum Reply {
     ConfigOption(Asked<SetConfigOption>, SetSessionConfigOptionResponse),
     /// `session/set_model`.
     Model(Asked<SetModel>),
+    /// `session/set_mode`.
+    Mode(Asked<SetMode>),
+    /// A method of our own.
+    Vendor(Asked<Vendor>, Json),
 }
 
 /// Why a stored session is given up.
@@ -326,6 +332,11 @@ impl Agent {
                 self.side
                     .answer(asked, Ok(SetSessionModelResponse::default()));
             }
+            (Then::Reply(Reply::Mode(asked)), _) => {
+                self.side
+                    .answer(asked, Ok(SetSessionModeResponse::default()));
+            }
+            (Then::Reply(Reply::Vendor(asked, answer)), _) => self.side.answer(asked, Ok(answer)),
             (Then::Open(key), _) => self.stored_header(key),
             (Then::Finish(ending), Some(key)) => self.finish(key, ending),
             (Then::Claimed, Some(key)) if safe => {

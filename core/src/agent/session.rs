@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 use super::content::Attachment;
 use super::options::Axes;
 use super::saving::StoreKey;
+use super::status::Status;
 use crate::engine::{CardId, Engine, Message, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
-use crate::protocol::schema::{SessionId, SessionUpdate};
+use crate::protocol::schema::{Json, SessionId, SessionUpdate};
 use crate::time::Deadline;
 use crate::tools::{Answer, Question};
 
@@ -25,6 +26,12 @@ pub(super) struct Session {
     pub(super) engine: Engine,
     /// Its files.
     pub(super) store: StoreKey,
+    /// How it stands.
+    pub(super) status: Status,
+    /// Its client asked to be told how it stands.
+    pub(super) tells: bool,
+    /// The engine left its mode by itself, and the client was not told.
+    pub(super) drifted: bool,
     /// The open prompt.
     pub(super) turn: Option<TurnKey>,
     /// A prompt whose attachments are being saved.
@@ -50,6 +57,8 @@ pub(super) enum Waiting {
     Said(Output),
     /// What is seen of a record.
     Drawn(SessionUpdate),
+    /// How the session stands.
+    Told(Json),
 }
 
 /// An open request to the client.

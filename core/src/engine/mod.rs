@@ -238,6 +238,11 @@ impl Engine {
         Some((self.used?, self.context_window?))
     }
 
+    /// The same where nothing is known to be in it yet.
+    pub fn usage_at_rest(&self) -> Option<(u64, u64)> {
+        Some((self.used.unwrap_or(0), self.context_window?))
+    }
+
     /// Another model from the next turn on. History, grants and everything else stay.
     pub fn set_brain(&mut self, brain: Brain, context_window: Option<u64>) {
         self.next.brain = Some((brain, context_window));

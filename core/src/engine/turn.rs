@@ -491,15 +491,15 @@ impl Engine {
         if self.turn.take().is_none() {
             return;
         }
-        if let Some((used, size)) = self.usage() {
-            cx.out
-                .push_back(Output::Update(Update::Usage { used, size }));
-        }
         let mut end = End::of(&ending);
         if ending == Ending::EndTurn {
             end.message.clone_from(&self.paused);
         }
         self.record(cx, Record::End(end));
+        if let Some((used, size)) = self.usage() {
+            cx.out
+                .push_back(Output::Update(Update::Usage { used, size }));
+        }
         cx.out.push_back(Output::Finished(ending));
     }
 }

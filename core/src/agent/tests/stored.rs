@@ -133,7 +133,7 @@ const SCRIPT: &str = concat!(
     "{\"text\":\"done\"}\n{\"finish\":\"stop\"}\n",
 );
 
-fn world(disk: &Disk, script: &str) -> World {
+pub(super) fn world(disk: &Disk, script: &str) -> World {
     let mut config = config();
     config.host.home = Some("/h".into());
     config.script = Some(Script::parse(script).expect("the script is good"));
@@ -145,12 +145,12 @@ fn world(disk: &Disk, script: &str) -> World {
 }
 
 impl World {
-    fn load(&mut self, id: u32, session: &str) {
+    pub(super) fn load(&mut self, id: u32, session: &str) {
         let params = format!("{{\"sessionId\":\"{session}\",\"cwd\":\"/w\",\"mcpServers\":[]}}");
         self.request(id, "session/load", &params);
     }
 
-    fn ends(&mut self) -> Disk {
+    pub(super) fn ends(&mut self) -> Disk {
         self.disk.as_ref().expect("it has a disk").after_the_end()
     }
 
