@@ -3,6 +3,11 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use reasonix_core::wire::RpcError;
+use serde::Deserialize;
+
+use crate::render::text::safe;
+
 /// How the program ends. The number is what a shell sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -28,7 +33,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command did not do what it is for, for a person.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// How the program ends.
     pub exit: Exit,
@@ -54,6 +59,27 @@ impl Failure {
             exit: Exit::Failed,
             message: message.into(),
             code: None,
+        }
+    }
+
+    /// The agent answered an error: what it says, and what can be done about it.
+    pub fn answered(error: &RpcError) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Data {
+            how_to: Option<String>,
+        }
+        let data = error.data.as_ref();
+        let data = data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
+        let mut message = safe(&error.message).into_owned();
+        if let Some(how_to) = data.and_then(|data| data.how_to)
+            && !message.contains(&how_to)
+        {
+            message = format!("{message}\n{}", safe(&how_to));
+        }
+        Self {
+            code: Some(error.code),
+            ..Self::failed(message)
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | `acp` | serving an editor on standard input and output |
 //! | `turn`, `run` | one turn in the terminal |
 //! | `demo` | a turn on a scripted model, offline |
+//! | `sessions` | what was said and done before |
 //! | `setup` | connecting a model |
 //! | `render` | updates as styled text |
 //! | `host` | what the system is and what is configured |
@@ -19,6 +20,7 @@ mod logging;
 mod out;
 mod render;
 mod run;
+mod sessions;
 mod setup;
 mod terminal;
 mod turn;
@@ -88,6 +90,7 @@ fn start(runtime: Runtime, args: LowArgs) -> Result<Exit, Failure> {
         Invocation::Acp(config) => acp::serve(runtime, *config),
         Invocation::Run(plan) => run::run(runtime, *plan),
         Invocation::Demo(args) => demo::demo(runtime, args),
+        Invocation::Sessions(plan) => sessions::sessions(runtime, *plan),
         Invocation::Setup { args, home } => setup::setup(&args, &home),
         Invocation::Completions(shell) => {
             let mut text = Vec::new();
@@ -108,8 +111,7 @@ fn manual(runtime: Runtime) -> Vec<u8> {
     let mut text = Vec::new();
     let mut command = command(runtime);
     command.build();
-    let commands: Vec<_> = command.get_subcommands().cloned().collect();
-    for page in std::iter::once(command).chain(commands) {
+    for page in with_all_beneath(&command) {
         let name = page.get_bin_name().unwrap_or_default().replace(' ', "-");
         let page = match name.is_empty() {
             true => page,
@@ -120,6 +122,11 @@ fn manual(runtime: Runtime) -> Vec<u8> {
             .expect("a vector takes all that is written");
     }
     text
+}
+
+fn with_all_beneath(command: &Command) -> Vec<Command> {
+    let beneath = command.get_subcommands().flat_map(with_all_beneath);
+    std::iter::once(command.clone()).chain(beneath).collect()
 }
 
 /// Writes `text` to standard output; a reader that has seen enough is no fault.

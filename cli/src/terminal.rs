@@ -7,6 +7,19 @@ pub fn somebody_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Columns of the terminal on standard output, if that is one.
+#[cfg(unix)]
+pub fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// Columns of the terminal on standard output; not known here.
+#[cfg(not(unix))]
+pub fn width() -> Option<usize> {
+    None
+}
+
 /// Asks for a line that is not shown while it is typed; none if the person gave up.
 #[cfg(unix)]
 pub fn hidden_line(question: &str) -> io::Result<Option<String>> {

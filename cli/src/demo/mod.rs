@@ -13,7 +13,7 @@ use crate::flags::low::DemoArgs;
 use crate::host;
 use crate::out::say;
 use crate::render::styles::{BAD, BOLD, DIM, GOOD, styled};
-use crate::turn::{Approvals, Turn, View};
+use crate::turn::{Approvals, Opens, Turn, View};
 
 /// What the model says and does.
 const SCRIPT: &str = include_str!("script.jsonl");
@@ -56,6 +56,7 @@ pub fn demo(runtime: Runtime, args: DemoArgs) -> Result<Exit, Failure> {
     let turn = Turn {
         config,
         cwd: path.to_string_lossy().into_owned(),
+        opens: Opens::New,
         prompt: PROMPT.into(),
         approvals,
         view: View::All,

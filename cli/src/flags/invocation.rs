@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
 use reasonix_core::agent::Config;
+use reasonix_core::agent::models::SCRIPT;
 use reasonix_core::model::Script;
 use reasonix_core::settings::Settings;
 
-use super::low::{AcpThen, AgentArgs, DemoArgs, LowArgs, LowCommand, RunArgs, SetupArgs};
+use super::low::{
+    AcpThen, AgentArgs, DemoArgs, LowArgs, LowCommand, RunArgs, SessionsCommand, SetupArgs,
+};
 use super::models;
 use crate::exit::Failure;
 use crate::{host, logging};
@@ -23,6 +26,8 @@ pub enum Invocation {
     Run(Box<RunPlan>),
     /// The demonstration.
     Demo(DemoArgs),
+    /// Conversations that were had.
+    Sessions(Box<SessionsPlan>),
     /// Connect a model.
     Setup {
         /// What is known already.
@@ -44,8 +49,59 @@ pub struct RunPlan {
     pub cwd: String,
     /// What it is asked.
     pub prompt: String,
+    /// The session that goes on; none: a new one.
+    pub goes_on: Option<Which>,
+    /// What a session that goes on is set to, by the ids of its options.
+    pub set: Vec<(&'static str, String)>,
     /// How the turn is shown.
     pub show: Show,
+}
+
+/// A session, as a person names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The newest of the folder.
+    Newest,
+    /// By its id or the beginning of it; not checked yet.
+    Id(String),
+}
+
+/// Something about stored sessions.
+pub struct SessionsPlan {
+    /// What the agent that is asked is made with.
+    pub config: Config,
+    /// The agent's directory.
+    pub home: String,
+    /// The folder whose sessions are meant: absolute.
+    pub cwd: String,
+    /// What is to be done.
+    pub task: SessionsTask,
+}
+
+/// What is to be done with stored sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionsTask {
+    /// List them.
+    List {
+        /// Of all folders.
+        all: bool,
+        /// For scripts.
+        json: bool,
+    },
+    /// Print one.
+    Show {
+        /// Which.
+        which: Which,
+        /// For scripts.
+        json: bool,
+    },
+    /// Delete some.
+    Delete {
+        /// Their ids or beginnings of them.
+        ids: Vec<String>,
+        /// Without asking.
+        yes: bool,
+    },
 }
 
 /// How a turn is shown.
@@ -72,6 +128,7 @@ impl Invocation {
             },
             LowCommand::Run(run) => Self::Run(Box::new(run_plan(&run)?)),
             LowCommand::Demo(demo) => Self::Demo(demo),
+            LowCommand::Sessions(command) => Self::Sessions(Box::new(sessions_plan(command)?)),
             LowCommand::Setup(args) => Self::setup(args)?,
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man => Self::Man,
@@ -112,11 +169,85 @@ fn run_plan(args: &RunArgs) -> Result<RunPlan, Failure> {
         (false, true) => Show::Answer,
         (false, false) => Show::All,
     };
+    let goes_on = match (&args.session, args.newest) {
+        (Some(id), _) => Some(Which::Id(id.clone())),
+        (None, true) => Some(Which::Newest),
+        (None, false) => None,
+    };
     Ok(RunPlan {
+        set: set(&args.agent, &config),
         config,
         cwd,
         prompt,
+        goes_on,
         show,
+    })
+}
+
+/// What flags say about a session that has its own mind: only what was given.
+fn set(args: &AgentArgs, config: &Config) -> Vec<(&'static str, String)> {
+    let model = match &config.script {
+        Some(_) => Some(SCRIPT.into()),
+        None => config.model.clone(),
+    };
+    let preset = args.preset().map(|preset| preset.name().into());
+    let approval = args.permission_mode.map(|mode| mode.start.name().into());
+    [
+        ("model", model),
+        ("agent_preset", preset),
+        ("tool_approval", approval),
+    ]
+    .into_iter()
+    .filter_map(|(id, value)| Some((id, value?)))
+    .collect()
+}
+
+fn sessions_plan(command: SessionsCommand) -> Result<SessionsPlan, Failure> {
+    let config = host::config()?;
+    let home = config.host.home.clone().ok_or_else(|| {
+        Failure::usage("there is no place where sessions could be: set REASONIX_HOME or HOME")
+    })?;
+    let (folder, task) = match command {
+        SessionsCommand::List { cwd, all, json } => (cwd, SessionsTask::List { all, json }),
+        SessionsCommand::Show { id, json } => {
+            let which = match id.as_str() {
+                "last" => Which::Newest,
+                _ => Which::Id(id),
+            };
+            (None, SessionsTask::Show { which, json })
+        }
+        SessionsCommand::Delete { ids, yes } => (None, SessionsTask::Delete { ids, yes }),
+    };
+    let cwd = match (folder, &task) {
+        // Sessions outlive their folders.
+        (Some(folder), _) if !folder.exists() => std::path::absolute(&folder)
+            .unwrap_or(folder)
+            .to_string_lossy()
+            .into_owned(),
+        (folder, SessionsTask::List { all: false, .. })
+        | (
+            folder,
+            SessionsTask::Show {
+                which: Which::Newest,
+                ..
+            },
+        ) => directory(folder.as_deref())?,
+        // No folder is meant, and the current one need not be usable.
+        (
+            _,
+            SessionsTask::List { all: true, .. }
+            | SessionsTask::Show {
+                which: Which::Id(_),
+                ..
+            }
+            | SessionsTask::Delete { .. },
+        ) => String::new(),
+    };
+    Ok(SessionsPlan {
+        config,
+        home,
+        cwd,
+        task,
     })
 }
 

@@ -42,6 +42,9 @@ pub enum LowCommand {
     Run(RunArgs),
     /// See a whole turn, offline and without a key, in a temporary folder
     Demo(DemoArgs),
+    /// List, read and delete the conversations that were had here
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// Connect a model: writes config.toml and .env, and tests the connection
     Setup(SetupArgs),
     /// Print completions for a shell
@@ -123,6 +126,14 @@ pub struct RunArgs {
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 
+    /// Go on with the newest conversation of this folder
+    #[arg(long = "continue", conflicts_with_all = ["session", "ephemeral"])]
+    pub newest: bool,
+
+    /// Go on with this conversation: an id, or the beginning of one, as `sessions list` shows it
+    #[arg(long, value_name = "ID", conflicts_with = "ephemeral")]
+    pub session: Option<String>,
+
     /// Print one JSON object a line, for scripts
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
@@ -130,6 +141,44 @@ pub struct RunArgs {
     /// Print the agent's answer only
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// `sessions`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// List those of this folder, newest first
+    List {
+        /// Those of this folder instead
+        #[arg(short = 'C', long, value_name = "DIR", conflicts_with = "all")]
+        cwd: Option<PathBuf>,
+
+        /// Those of all folders
+        #[arg(short, long)]
+        all: bool,
+
+        /// Print one JSON object a line, as the protocol has it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one as it was seen; it may be open elsewhere, and no key is needed
+    Show {
+        /// Its id, or the beginning of it; `last` is the newest of this folder
+        id: String,
+
+        /// Print its records as they are stored, one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete some for good, with all that is stored of them
+    Delete {
+        /// Their ids, or the beginnings of them
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+
+        /// Do not ask
+        #[arg(short, long)]
+        yes: bool,
+    },
 }
 
 /// `demo`.
@@ -198,12 +247,15 @@ Without a terminal there is nobody to ask: what needs approval is denied, unless
 --permission-mode allows it.
 
 With --json every line is an object with a `type`:
-  session     {sessionId, cwd}
+  session     {sessionId, cwd, resumed?}: resumed is true if it goes on
   update      {update}: a session update exactly as the protocol has it
   permission  {toolCallId, title, answer}: answer is allow_once, allow_always,
               reject_once or cancelled; why is there if nobody was asked
-  end         {stopReason, denied, exit}
-  error       {message, code?, exit}; the last line is an `end` or an `error`";
+  end         {stopReason, denied, exit, sessionId?}
+  error       {message, code?, exit, sessionId?}; the last line is an `end` or an `error`
+
+A conversation that goes on keeps what it was set to: --model, --preset and --permission-mode
+change that if they are given.";
 
 /// A spelling of `--permission-mode`.
 fn permission_mode(text: &str) -> Result<PermissionMode, String> {
@@ -280,6 +332,13 @@ mod tests {
             "reasonix acp surplus",
             "reasonix run",
             "reasonix setup --no-key --key-stdin",
+            "reasonix run --continue --session a x",
+            "reasonix run --continue --ephemeral x",
+            "reasonix run --session a --ephemeral x",
+            "reasonix sessions",
+            "reasonix sessions list --all --cwd /",
+            "reasonix sessions show",
+            "reasonix sessions delete",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use reasonix_core::protocol::schema::{
-    ContentBlock, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus,
-    ToolCallUpdate, ToolKind,
+    ContentBlock, ContentChunk, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
 use serde::Deserialize;
@@ -27,7 +27,11 @@ pub struct Screen {
     cwd: String,
     quiet: bool,
     stream: Stream,
+    /// The message that the last text belongs to, if it has an id.
+    message: Option<String>,
     line_open: bool,
+    /// Something was printed.
+    begun: bool,
     calls: BTreeMap<String, Call>,
     plan: String,
     usage: Option<(u64, u64)>,
@@ -39,6 +43,8 @@ enum Stream {
     Nothing,
     Message,
     Thought,
+    /// What a person said.
+    User,
 }
 
 /// A tool call, put together from its updates.
@@ -66,7 +72,9 @@ impl Screen {
             cwd: cwd.into(),
             quiet,
             stream: Stream::Nothing,
+            message: None,
             line_open: false,
+            begun: false,
             calls: BTreeMap::new(),
             plan: String::new(),
             usage: None,
@@ -76,12 +84,9 @@ impl Screen {
     /// What to print for an update; may be empty.
     pub fn update(&mut self, update: &SessionUpdate) -> String {
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => {
-                self.stream(Stream::Message, &block(&chunk.content))
-            }
-            SessionUpdate::AgentThoughtChunk(chunk) => {
-                self.stream(Stream::Thought, &block(&chunk.content))
-            }
+            SessionUpdate::AgentMessageChunk(chunk) => self.stream(Stream::Message, chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.stream(Stream::Thought, chunk),
+            SessionUpdate::UserMessageChunk(chunk) => self.user(chunk),
             SessionUpdate::ToolCall(call) => {
                 self.announce(call);
                 self.end_of(&call.tool_call_id)
@@ -115,8 +120,7 @@ impl Screen {
                 self.usage = Some((usage.used, usage.size));
                 String::new()
             }
-            SessionUpdate::UserMessageChunk(_)
-            | SessionUpdate::PlanUpdate(_)
+            SessionUpdate::PlanUpdate(_)
             | SessionUpdate::PlanRemoved(_)
             | SessionUpdate::AvailableCommandsUpdate(_)
             | SessionUpdate::CurrentModeUpdate(_)
@@ -161,16 +165,23 @@ impl Screen {
         }
         let mut out = self.close_line();
         out.push_str(text);
+        self.begun |= !text.is_empty();
         out
     }
 
     /// Ends the line that is open, if one is.
     pub fn close_line(&mut self) -> String {
-        self.stream = Stream::Nothing;
-        match std::mem::take(&mut self.line_open) {
-            true => "\n".into(),
-            false => String::new(),
+        let mut out = String::new();
+        if std::mem::take(&mut self.line_open) {
+            out.push('\n');
         }
+        // What a person said stands alone.
+        if self.stream == Stream::User {
+            out.push('\n');
+        }
+        self.stream = Stream::Nothing;
+        self.message = None;
+        out
     }
 
     /// Whether the cursor is at the beginning of a line.
@@ -191,21 +202,58 @@ impl Screen {
         self.usage
     }
 
-    fn stream(&mut self, stream: Stream, text: &str) -> String {
+    fn stream(&mut self, stream: Stream, chunk: &ContentChunk) -> String {
+        let text = block(&chunk.content);
         if text.is_empty() || self.quiet && stream == Stream::Thought {
             return String::new();
         }
-        let mut out = String::new();
-        if self.stream != stream {
-            out = self.close_line();
-        }
-        self.stream = stream;
-        let text = safe(text);
+        let mut out = self.begin(stream, chunk);
+        let text = safe(&text);
         self.line_open = !text.ends_with('\n');
         match stream {
             Stream::Thought => out.push_str(&styled(DIM, text)),
-            Stream::Message | Stream::Nothing => out.push_str(&text),
+            Stream::Message | Stream::User | Stream::Nothing => out.push_str(&text),
         }
+        out
+    }
+
+    /// What a person said: every line of it is marked.
+    fn user(&mut self, chunk: &ContentChunk) -> String {
+        let text = block(&chunk.content);
+        if text.is_empty() || self.quiet {
+            return String::new();
+        }
+        let apart = self.begun && self.stream != Stream::User;
+        let mut out = self.begin(Stream::User, chunk);
+        if apart {
+            out.push('\n');
+        }
+        let alone = !matches!(chunk.content, ContentBlock::Text(_));
+        if alone && std::mem::take(&mut self.line_open) {
+            out.push('\n');
+        }
+        for line in safe(&text).split_inclusive('\n') {
+            if !self.line_open {
+                let _ = write!(out, "{} ", styled(DIM, ">"));
+            }
+            out.push_str(line);
+            self.line_open = !line.ends_with('\n');
+        }
+        if alone && std::mem::take(&mut self.line_open) {
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Goes on with the message of `chunk`, or begins it on a line of its own.
+    fn begin(&mut self, stream: Stream, chunk: &ContentChunk) -> String {
+        let mut out = String::new();
+        if self.stream != stream || self.message != chunk.message_id {
+            out = self.close_line();
+        }
+        self.stream = stream;
+        self.message.clone_from(&chunk.message_id);
+        self.begun = true;
         out
     }
 
@@ -317,7 +365,7 @@ fn beneath<'a>(path: &'a str, cwd: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reasonix_core::protocol::schema::{ContentChunk, Diff};
+    use reasonix_core::protocol::schema::{Diff, ImageContent};
 
     fn plain(text: &str) -> String {
         anstream::adapter::strip_str(text).to_string()
@@ -373,6 +421,44 @@ mod tests {
                 .update(&thought("hm"))
                 .contains("\u{1b}[2m")
         );
+    }
+
+    #[test]
+    fn each_message_begins_a_line() {
+        let part = |id: &str, text: &str| {
+            let mut chunk = ContentChunk::new(ContentBlock::text(text));
+            chunk.message_id = Some(id.into());
+            SessionUpdate::AgentMessageChunk(chunk)
+        };
+        let parts = [
+            part("1", "a"),
+            part("1", "b"),
+            part("2", "c\n"),
+            part("3", "d"),
+        ];
+        check(false, &parts, "ab\nc\nd\n");
+        check(true, &parts, "ab\nc\nd\n");
+    }
+
+    #[test]
+    fn what_a_person_said_is_marked_line_by_line() {
+        let said = |block: ContentBlock| SessionUpdate::UserMessageChunk(ContentChunk::new(block));
+        let text = |text: &str| said(ContentBlock::text(text));
+        let image = said(ContentBlock::Image(ImageContent::new("", "image/png")));
+        check(
+            false,
+            &[
+                text("look at"),
+                image.clone(),
+                text("th"),
+                text("is\nplease"),
+                message("ok"),
+                text("and\n"),
+                message("ok"),
+            ],
+            "> look at\n> [image]\n> this\n> please\n\nok\n\n> and\n\nok\n",
+        );
+        check(true, &[text("x"), image, message("ok")], "ok\n");
     }
 
     #[test]

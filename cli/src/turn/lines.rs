@@ -17,6 +17,9 @@ pub enum Line<'a> {
         session_id: &'a str,
         /// Where it works.
         cwd: &'a str,
+        /// It was begun earlier.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        resumed: bool,
     },
     /// A session update, exactly as the protocol has it.
     Update {
@@ -43,6 +46,9 @@ pub enum Line<'a> {
         denied: u32,
         /// The exit code.
         exit: u8,
+        /// The session, to go on with it; none: it was not opened.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<&'a str>,
     },
     /// It failed. The last line.
     Error {
@@ -53,5 +59,8 @@ pub enum Line<'a> {
         code: Option<i32>,
         /// The exit code.
         exit: u8,
+        /// The session, to go on with it; none: it was not opened.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<&'a str>,
     },
 }

@@ -8,32 +8,34 @@ mod keys;
 mod lines;
 mod link;
 mod output;
+mod session;
 mod spinner;
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use reasonix_core::agent::Config;
 use reasonix_core::ids::AskId;
 use reasonix_core::limits::Limits;
-use reasonix_core::protocol::methods::{Initialize, NewSession, Prompt};
+use reasonix_core::protocol::methods::Initialize;
 use reasonix_core::protocol::schema::{
-    ContentBlock, Implementation, InitializeRequest, NewSessionRequest, PromptRequest,
-    ProtocolVersion, SessionId, StopReason,
+    Implementation, InitializeRequest, ProtocolVersion, SessionId, StopReason,
 };
 use reasonix_core::protocol::{AgentAnswer, ClientEvent, ClientSide, PeerInput, SideEffect};
 use reasonix_core::time::{Deadline, Instant};
-use reasonix_core::wire::RpcError;
 use reasonix_core::{Machine as _, Next};
-use serde::Deserialize;
 
 pub use approvals::Approvals;
 pub use output::View;
+pub use session::Opens;
 
 use crate::Runtime;
 use crate::exit::{Exit, Failure};
 use crate::logging;
 use crate::render::styles::{DIM, WARN, styled};
 use crate::render::text::{one_line, safe};
+use crate::sessions::probably_short;
 use cards::Card;
 use lines::Line;
 use link::{Heard, Link};
@@ -48,6 +50,8 @@ pub struct Turn {
     pub config: Config,
     /// Where it works: absolute.
     pub cwd: String,
+    /// The session it belongs to.
+    pub opens: Opens,
     /// What it is asked.
     pub prompt: String,
     /// Who answers cards.
@@ -63,31 +67,44 @@ impl Turn {
     pub fn run(self, runtime: Runtime) -> Result<Exit, Failure> {
         let json = self.view == View::Json;
         let started = Link::start(runtime, self.config.clone());
-        let ended = match started {
-            Ok(link) => Running::new(self, link).run(),
-            Err(error) => Err(Failure::failed(format!(
-                "the agent could not start: {error}"
-            ))),
+        let (ended, session) = match started {
+            Ok(link) => {
+                let mut running = Running::new(self, link, runtime.program());
+                (running.run(), running.session)
+            }
+            Err(error) => {
+                let why = format!("the agent could not start: {error}");
+                (Err(Failure::failed(why)), None)
+            }
         };
         if let (true, Err(failure)) = (json, &ended) {
-            // Scripts read the last line; people read standard error, where it goes too.
-            output::json_line(&Line::Error {
-                message: &logging::redacted(failure.message.clone()),
-                code: failure.code,
-                exit: failure.exit as u8,
-            });
+            error_line(failure, session.as_ref());
         }
         ended
     }
+}
+
+/// The last line for scripts, if it failed; people read standard error, where it goes too.
+pub fn error_line(failure: &Failure, session: Option<&SessionId>) {
+    output::json_line(&Line::Error {
+        message: &logging::redacted(failure.message.clone()),
+        code: failure.code,
+        exit: failure.exit as u8,
+        session_id: session.map(SessionId::as_str),
+    });
 }
 
 /// How far it is.
 enum Stage {
     Initializing(AskId),
     Opening(AskId),
+    /// What a session that goes on is set to; some answers are missing.
+    Setting(BTreeSet<AskId>, SessionId),
     Prompting(AskId, SessionId),
-    /// How it ended; the agent comes to rest.
-    Over(Result<Exit, Failure>),
+    /// The turn is over; what was allowed for this run alone is taken back.
+    Lowering(AskId, Result<StopReason, Failure>),
+    /// The agent comes to rest.
+    Over,
 }
 
 struct Running {
@@ -95,16 +112,23 @@ struct Running {
     link: Link,
     side: ClientSide,
     output: Output,
+    program: &'static str,
     stage: Stage,
+    /// How it ended.
+    ended: Option<Result<Exit, Failure>>,
+    session: Option<SessionId>,
     card: Option<Card>,
     denied: u32,
     interrupted: bool,
+    /// What ran without asking before the person wanted to be asked no more.
+    approval: Option<String>,
     raising: Option<AskId>,
+    raised: bool,
     incoming: Vec<u8>,
 }
 
 impl Running {
-    fn new(turn: Turn, link: Link) -> Self {
+    fn new(turn: Turn, link: Link, program: &'static str) -> Self {
         let mut side = ClientSide::new(Limits::default());
         let mut hello = InitializeRequest::new(ProtocolVersion::V1);
         hello.client_info = Some(Implementation::new(
@@ -114,11 +138,16 @@ impl Running {
         let ask = side.request::<Initialize>(&hello);
         Self {
             output: Output::new(turn.view, turn.frames, &turn.cwd),
+            program,
             stage: Stage::Initializing(ask),
+            ended: None,
+            session: None,
             card: None,
             denied: 0,
             interrupted: false,
+            approval: None,
             raising: None,
+            raised: false,
             incoming: Vec::new(),
             turn,
             link,
@@ -126,7 +155,7 @@ impl Running {
         }
     }
 
-    fn run(mut self) -> Result<Exit, Failure> {
+    fn run(&mut self) -> Result<Exit, Failure> {
         let mut rest = None;
         loop {
             let closed = self.drain();
@@ -138,8 +167,8 @@ impl Running {
                 Drained::Closed => None,
                 Drained::Waits(deadline) => deadline.map(|d| d.at.elapsed()),
             };
-            if matches!(self.stage, Stage::Over(_)) && rest.is_none() {
-                self.output.end();
+            if matches!(self.stage, Stage::Over) && rest.is_none() {
+                self.output.end(self.how_to_go_on().as_deref());
                 self.link.finish();
                 rest = Some(self.link.now() + REST);
             }
@@ -155,10 +184,10 @@ impl Running {
                 Some(Heard::Interrupt) if self.interrupted => {
                     // The second time: the terminal is put back, the rest is left to the system.
                     self.link.stop_key();
-                    if !matches!(self.stage, Stage::Over(_)) {
+                    if !matches!(self.stage, Stage::Over) {
                         self.end_line(StopReason::Cancelled, Exit::Cancelled);
                     }
-                    self.output.end();
+                    self.output.end(None);
                     return Ok(Exit::Cancelled);
                 }
                 Some(Heard::Interrupt) => self.interrupt(),
@@ -176,13 +205,28 @@ impl Running {
     }
 
     /// What `run` answers.
-    fn ending(self) -> Result<Exit, Failure> {
-        match self.stage {
-            Stage::Over(ended) => ended,
-            Stage::Initializing(_) | Stage::Opening(_) | Stage::Prompting(..) => {
-                Err(Failure::failed("the agent ended in the middle of the turn"))
-            }
+    fn ending(&mut self) -> Result<Exit, Failure> {
+        let broken = || Failure::failed("the agent ended in the middle of the turn");
+        self.ended.take().unwrap_or_else(|| Err(broken()))
+    }
+
+    /// How a person goes on with the session, if it is kept.
+    fn how_to_go_on(&self) -> Option<String> {
+        let config = &self.turn.config;
+        let session = self.session.as_ref()?;
+        if config.ephemeral || config.host.home.is_none() {
+            return None;
         }
+        let id = probably_short(session);
+        let here = std::env::current_dir().is_ok_and(|here| here == Path::new(&self.turn.cwd));
+        let place = match here {
+            true => String::new(),
+            false => format!(" --cwd '{}'", safe(&self.turn.cwd)),
+        };
+        let program = self.program;
+        Some(format!(
+            "To go on: {program} run{place} --session {id} \"…\""
+        ))
     }
 
     fn now(&self) -> Instant {
@@ -230,7 +274,7 @@ impl Running {
                     return Drained::Closed;
                 }
                 Next::Wait(deadline) => {
-                    if self.card.is_none() && !matches!(self.stage, Stage::Over(_)) {
+                    if self.card.is_none() && !matches!(self.stage, Stage::Over) {
                         self.output.wait("thinking");
                     }
                     return Drained::Waits(deadline);
@@ -267,47 +311,68 @@ impl Running {
     fn answered(&mut self, ask: AskId, answer: AgentAnswer) {
         if self.raising == Some(ask) {
             self.raising = None;
-            if let Some(error) = answer.error() {
-                let why = one_line(&error.message, 200);
-                self.output.warn(&styled(
-                    WARN,
-                    format_args!("Approvals stay as they are: {why}"),
-                ));
+            match answer.error() {
+                None => self.raised = true,
+                Some(error) => {
+                    let why = one_line(&error.message, 200);
+                    self.output.warn(&styled(
+                        WARN,
+                        format_args!("Approvals stay as they are: {why}"),
+                    ));
+                }
             }
             return;
         }
         match (&self.stage, answer) {
             (Stage::Initializing(own), AgentAnswer::Initialize(result)) if *own == ask => {
                 match result {
-                    Ok(_) => {
-                        let request = NewSessionRequest::new(self.turn.cwd.clone());
-                        self.stage = Stage::Opening(self.side.request::<NewSession>(&request));
-                    }
-                    Err(error) => self.over(Err(failure(&error))),
+                    Ok(_) => self.open(),
+                    Err(error) => self.over(Err(Failure::answered(&error))),
                 }
             }
             (Stage::Opening(own), AgentAnswer::NewSession(result)) if *own == ask => match result {
-                Ok(opened) => {
-                    self.output.json(&Line::Session {
-                        session_id: opened.session_id.as_str(),
-                        cwd: &self.turn.cwd,
-                    });
-                    let text = std::mem::take(&mut self.turn.prompt);
-                    let blocks = vec![ContentBlock::text(text)];
-                    let request = PromptRequest::new(&opened.session_id, blocks);
-                    let ask = self.side.request::<Prompt>(&request);
-                    self.stage = Stage::Prompting(ask, opened.session_id);
-                }
-                Err(error) => self.over(Err(failure(&error))),
+                Ok(opened) => self.opened(opened.session_id, opened.config_options),
+                Err(error) => self.over(Err(Failure::answered(&error))),
             },
-            (Stage::Prompting(own, _), AgentAnswer::Prompt(result)) if *own == ask => {
-                self.card_is_gone();
-                match result {
-                    Ok(response) => self.stopped(response.stop_reason),
-                    Err(error) => self.over(Err(failure(&error))),
+            (Stage::Opening(own), AgentAnswer::ResumeSession(result)) if *own == ask => {
+                match (result, &self.turn.opens) {
+                    (Ok(opened), Opens::GoesOn { found, .. }) => {
+                        let id = found.id.clone();
+                        self.opened(id, opened.config_options);
+                    }
+                    (Ok(_), Opens::New) => {}
+                    (Err(error), _) => self.over(Err(Failure::answered(&error))),
                 }
             }
+            (Stage::Setting(own, _), AgentAnswer::SetConfigOption(result))
+                if own.contains(&ask) =>
+            {
+                match result {
+                    Ok(response) => self.set(ask, &response.config_options),
+                    Err(error) => self.over(Err(Failure::answered(&error))),
+                }
+            }
+            (Stage::Prompting(own, session), AgentAnswer::Prompt(result)) if *own == ask => {
+                let session = session.clone();
+                self.card_is_gone();
+                let result = match result {
+                    Ok(response) => Ok(response.stop_reason),
+                    Err(error) => Err(Failure::answered(&error)),
+                };
+                self.lower(&session, result);
+            }
+            (Stage::Lowering(own, result), _) if *own == ask => {
+                let result = result.clone();
+                self.finished(result);
+            }
             _ => {}
+        }
+    }
+
+    fn finished(&mut self, result: Result<StopReason, Failure>) {
+        match result {
+            Ok(reason) => self.stopped(reason),
+            Err(failure) => self.over(Err(failure)),
         }
     }
 
@@ -335,8 +400,9 @@ impl Running {
 
     fn over(&mut self, ended: Result<Exit, Failure>) {
         self.card_is_gone();
-        if !matches!(self.stage, Stage::Over(_)) {
-            self.stage = Stage::Over(ended);
+        if !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Over;
+            self.ended = Some(ended);
             self.side.close();
         }
     }
@@ -353,11 +419,11 @@ impl Running {
                         .warn(&styled(DIM, "Cancelling; Ctrl-C again quits at once."));
                 }
             }
-            Stage::Initializing(_) | Stage::Opening(_) => {
+            Stage::Initializing(_) | Stage::Opening(_) | Stage::Setting(..) => {
                 self.end_line(StopReason::Cancelled, Exit::Cancelled);
                 self.over(Ok(Exit::Cancelled));
             }
-            Stage::Over(_) => {}
+            Stage::Lowering(..) | Stage::Over => {}
         }
     }
 
@@ -367,6 +433,7 @@ impl Running {
             stop_reason: reason.as_str(),
             denied: self.denied,
             exit: exit as u8,
+            session_id: self.session.as_ref().map(SessionId::as_str),
         });
     }
 }
@@ -385,27 +452,6 @@ fn exit_of(reason: StopReason, denied: u32) -> Exit {
         StopReason::MaxTokens | StopReason::MaxTurnRequests => Exit::Limit,
         StopReason::Cancelled => Exit::Cancelled,
         _ => Exit::Failed,
-    }
-}
-
-/// What an error of the agent says, and what can be done about it.
-fn failure(error: &RpcError) -> Failure {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Data {
-        how_to: Option<String>,
-    }
-    let data = error.data.as_ref();
-    let data = data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
-    let mut message = safe(&error.message).into_owned();
-    if let Some(how_to) = data.and_then(|data| data.how_to)
-        && !message.contains(&how_to)
-    {
-        message = format!("{message}\n{}", safe(&how_to));
-    }
-    Failure {
-        code: Some(error.code),
-        ..Failure::failed(message)
     }
 }
 

@@ -139,8 +139,8 @@ impl Output {
         }
     }
 
-    /// The end of the turn.
-    pub fn end(&mut self) {
+    /// The end of the turn; `hint`: how to go on, for a person at a terminal.
+    pub fn end(&mut self, hint: Option<&str>) {
         self.release();
         if self.view == View::Json {
             return;
@@ -150,6 +150,12 @@ impl Output {
             && used > 0
         {
             text.push_str(&styled(DIM, format_args!("{used} of {size} tokens in use")));
+            text.push('\n');
+        }
+        if let (View::All, Some(hint)) = (self.view, hint)
+            && io::stdout().is_terminal()
+        {
+            text.push_str(&styled(DIM, hint));
             text.push('\n');
         }
         self.print(&text);

@@ -33,6 +33,13 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         (&["run", "--cwd", "/nonexistent", "x"], "/nonexistent"),
         (&["run", " "], "empty"),
         (&["run"], "PROMPT"),
+        (&["run", "--continue", "--session", "a", "x"], "--session"),
+        (&["run", "--continue", "--ephemeral", "x"], "--ephemeral"),
+        (
+            &["run", "--session", "a", "--ephemeral", "x"],
+            "--ephemeral",
+        ),
+        (&["sessions", "list", "--all", "--cwd", "/"], "--all"),
         (&["setup", "--provider", "a b"], "--provider"),
         (&["setup", "--provider", "local"], "--model is missing"),
         (&["setup", "--provider", "deepseek"], "--from-env"),
@@ -92,6 +99,10 @@ fn help_says_what_there_is() {
         ("help_run", &["run", "--help"]),
         ("help_demo", &["demo", "--help"]),
         ("help_setup", &["setup", "--help"]),
+        ("help_sessions", &["sessions", "--help"]),
+        ("help_sessions_list", &["sessions", "list", "--help"]),
+        ("help_sessions_show", &["sessions", "show", "--help"]),
+        ("help_sessions_delete", &["sessions", "delete", "--help"]),
     ] {
         let ended = place.run(PROGRAMS[0], args);
         assert_eq!(ended.code, Some(0));
@@ -105,7 +116,7 @@ fn completions_and_the_manual_know_the_commands() {
     for args in [&["completions", "bash"][..], &["man"]] {
         let ended = place.run(PROGRAMS[0], args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        for word in ["acp", "demo", "setup"] {
+        for word in ["acp", "demo", "setup", "sessions", "delete", "continue"] {
             assert!(ended.out.contains(word), "{args:?}: {word}");
         }
         assert!(ended.out.contains("frames"), "{args:?}: flags of commands");
@@ -120,10 +131,15 @@ fn a_reader_that_is_gone_is_no_panic() {
         "{\"repeat\":{\"chunks\":2000,\"size\":900}}\n",
     );
     let model = format!("script:{}", arg(&script));
+    let ended = place.run(PROGRAMS[0], &["run", "--model", &model, "x"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     for (args, code) in [
         (&["--help"][..], 0),
         (&["completions", "zsh"], 0),
         (&["man"], 0),
+        (&["sessions", "list", "--all"], 0),
+        (&["sessions", "show", "last"], 0),
+        (&["sessions", "show", "last", "--json"], 0),
         (&["run", "--model", &model, "x"], 1),
         (&["run", "--json", "--model", &model, "x"], 1),
     ] {

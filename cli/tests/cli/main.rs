@@ -6,6 +6,7 @@ mod flags;
 #[cfg(unix)]
 mod person;
 mod run;
+mod sessions;
 mod setup;
 
 use std::fs;

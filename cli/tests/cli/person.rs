@@ -130,6 +130,85 @@ fn the_demo_asks_before_it_changes_and_before_it_runs() {
 }
 
 #[test]
+fn to_ask_no_more_is_for_one_run() {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let script = place.write("script.jsonl", SCRIPT);
+        let model = format!("script:{}", arg(&script));
+        let run = ["run", "--model", &model, "do it"];
+        let (code, shown) = talk(place.command(program, &run), &[(ASKED, "!")]);
+        assert_eq!(code, Some(0), "{shown}");
+        let id = shown.split("--session ").nth(1).expect("how to go on");
+        assert!(shown.contains("To go on: reasonix"), "{shown}");
+        let id = id.split(' ').next().expect("an id");
+        for name in ["one", "two", "three"] {
+            std::fs::remove_file(place.path("work").join(name)).expect("written");
+        }
+        // It asks again: the first step of the three is denied.
+        let on = ["run", "--model", &model, "--session", id, "do it"];
+        let steps = [(ASKED, "d"), (ASKED, "a"), (ASKED, "a")];
+        let (code, shown) = talk(place.command(program, &on), &steps);
+        assert_eq!(code, Some(3), "{shown}");
+        assert!(
+            shown.contains(&format!("Going on with {id} “do it”")),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_session_is_deleted_only_after_a_yes() {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let script = place.write("script.jsonl", "{\"text\":\"a\"}\n{\"finish\":\"stop\"}\n");
+        let model = format!("script:{}", arg(&script));
+        let ended = place.run(program, &["run", "--json", "--model", &model, "to go"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let id = ended.out.split('"').nth(7).expect("the session's id");
+        let asked = "Delete this session for good? [y/N]";
+        for (answer, gone) in [
+            ("\n", false),
+            ("n\n", false),
+            ("\u{4}", false),
+            ("y\n", true),
+        ] {
+            let command = place.command(program, &["sessions", "delete", &id[..8]]);
+            let (code, shown) = talk(command, &[(asked, answer)]);
+            assert_eq!(code, Some(0), "{shown}");
+            assert!(shown.contains("to go"), "it says what goes: {shown}");
+            let folder = place.path(&format!("home/.reasonix/sessions/{id}"));
+            assert_eq!(folder.exists(), !gone, "{answer:?}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_transcript_has_colours_on_a_terminal_unless_they_are_not_wanted() {
+    let place = Place::new();
+    let script = place.write("script.jsonl", SCRIPT);
+    let model = format!("script:{}", arg(&script));
+    let args = [
+        "run",
+        "--permission-mode",
+        "auto",
+        "--model",
+        &model,
+        "do it",
+    ];
+    assert_eq!(place.run(PROGRAMS[0], &args).code, Some(0));
+    for command in [&["sessions", "show", "last"][..], &["sessions", "list"]] {
+        let (code, shown) = talk(place.command(PROGRAMS[0], command), &[]);
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("\u{1b}["), "{shown}");
+        let mut plain = place.command(PROGRAMS[0], command);
+        plain.env("NO_COLOR", "1");
+        let (_, shown) = talk(plain, &[]);
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        assert!(shown.contains("do it"), "{shown}");
+    }
+}
+
+#[test]
 fn a_key_is_not_shown_while_it_is_typed() {
     let place = Place::new();
     let command = place.command(PROGRAMS[0], &["setup", "--no-test"]);

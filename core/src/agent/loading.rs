@@ -2,7 +2,7 @@
 //! by a load as it was seen. One that is open already is replayed as it stands; its turn goes on.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 
@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::opening::{How, Opening, check_setup, refused};
 use super::options::Axes;
+use super::replay::Replay;
 use super::saving::{Stored, Then};
 use super::status::Status;
-use super::{Agent, Level, Owner, Preset, content, render};
+use super::{Agent, Level, Owner, Preset, content};
 use crate::call::{Call, Holder, Outcome};
 use crate::engine::record::{Header, Options, Record, VERSION};
 use crate::engine::{Context, Engine, Output};
@@ -41,8 +42,8 @@ pub(super) struct Loading {
     ended: bool,
     /// What the client is to see, while it has no room.
     waiting: VecDeque<SessionUpdate>,
-    /// Calls that the client has seen.
-    announced: BTreeSet<String>,
+    /// What the client has seen.
+    replay: Replay,
     /// Lines that could not be read, since the session was mended last.
     unreadable: usize,
     options: Option<Options>,
@@ -153,7 +154,7 @@ impl Loading {
             until: None,
             ended: false,
             waiting: VecDeque::new(),
-            announced: BTreeSet::new(),
+            replay: Replay::new(),
             unreadable: 0,
             options: None,
             summary: Summary::default(),
@@ -483,7 +484,6 @@ impl Agent {
             goal = engine.goal();
         }
         loading.status.take(record, goal);
-        let mut seen = replayed;
         match record {
             Record::Options(options) => loading.options = Some(options.clone()),
             Record::Mended { .. } => loading.unreadable = 0,
@@ -494,14 +494,11 @@ impl Agent {
                     loading.summary.title = title;
                 }
             }
-            Record::Call { id, .. } => {
-                loading.announced.insert(id.clone());
-            }
-            // Clients do not know a call that they have not seen.
-            Record::Result(result) => seen &= loading.announced.contains(&result.id),
             Record::Session(_)
             | Record::User(_)
             | Record::Assistant(_)
+            | Record::Call { .. }
+            | Record::Result(_)
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
@@ -509,8 +506,9 @@ impl Agent {
             | Record::End(_)
             | Record::Unknown => {}
         }
-        if seen {
-            loading.waiting.extend(render::record(record, limits));
+        if replayed {
+            let seen = loading.replay.updates(record, limits);
+            loading.waiting.extend(seen);
         }
     }
 

@@ -17,6 +17,7 @@ mod opening;
 mod options;
 mod quote;
 mod render;
+mod replay;
 mod saving;
 mod session;
 mod standing;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use crate::permission::PermissionMode;
 pub use config::{Config, Identity, Preset};
+pub use replay::Replay;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -8,7 +8,7 @@ use crate::model::Endpoint;
 use crate::settings::{Model, Provider, Settings};
 
 /// The value of the `model` option for the scripted model.
-pub(super) const SCRIPT: &str = "script";
+pub const SCRIPT: &str = "script";
 
 /// One configured model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

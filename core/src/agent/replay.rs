@@ -1,0 +1,75 @@
+//! A transcript as clients see it when the session is loaded, record by record. For whoever shows
+//! one without opening the session: it needs no lock, no key and no model. Reads no files.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::render;
+use crate::engine::record::Record;
+use crate::limits::Limits;
+use crate::protocol::schema::SessionUpdate;
+
+/// What was shown of a transcript so far, as far as it matters for what comes next.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// Calls that were shown.
+    announced: BTreeSet<String>,
+}
+
+impl Replay {
+    /// Before the first record.
+    pub const fn new() -> Self {
+        Self {
+            announced: BTreeSet::new(),
+        }
+    }
+
+    /// What is seen of the next record: nothing, one update, or more where a text is longer than
+    /// a frame.
+    pub fn updates(&mut self, record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
+        match record {
+            Record::Call { id, .. } => {
+                self.announced.insert(id.clone());
+            }
+            // Clients do not know a call that they have not seen.
+            Record::Result(result) if !self.announced.contains(&result.id) => return Vec::new(),
+            Record::Session(_)
+            | Record::Options(_)
+            | Record::User(_)
+            | Record::Assistant(_)
+            | Record::Result(_)
+            | Record::Plan { .. }
+            | Record::Note { .. }
+            | Record::Summary { .. }
+            | Record::End(_)
+            | Record::Goal(_)
+            | Record::Mended { .. }
+            | Record::Unknown => {}
+        }
+        render::record(record, limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::record::ToolResult;
+
+    #[test]
+    fn a_result_is_seen_only_after_its_call() {
+        let limits = Limits::default();
+        let call: Record = serde_json::from_str(
+            r#"{"type":"call","id":"a","card":{"name":"read_file","kind":"read","title":"t"}}"#,
+        )
+        .expect("a call");
+        let result = Record::Result(ToolResult {
+            id: "a".into(),
+            ..ToolResult::default()
+        });
+        let mut replay = Replay::new();
+        assert_eq!(replay.updates(&result, &limits), []);
+        assert_eq!(replay.updates(&call, &limits).len(), 1);
+        assert_eq!(replay.updates(&result, &limits).len(), 1);
+    }
+}
