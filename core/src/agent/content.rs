@@ -33,6 +33,25 @@ pub(super) struct Prompt {
     pub files: Vec<Attachment>,
 }
 
+impl Prompt {
+    /// Its text.
+    pub(super) fn text(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Text(text)) => text,
+            Some(Part::Image { .. }) | None => "",
+        }
+    }
+}
+
+/// A picture that the model gets, if it is one.
+pub(super) fn picture(bytes: &[u8]) -> Option<Part> {
+    let (_, mime) = sniff(bytes)?;
+    Some(Part::Image {
+        mime: mime.into(),
+        data: BASE64.encode(bytes),
+    })
+}
+
 /// A file to save before the turn begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attachment {

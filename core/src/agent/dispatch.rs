@@ -58,7 +58,10 @@ impl Agent {
                 session,
                 request,
             } => self.delete_session(asked, session, &request),
-            AgentEvent::CancelRequest { key } => self.cancel_opening(key),
+            AgentEvent::CancelRequest { key } => {
+                self.cancel_opening(key);
+                self.cancel_inbox(key);
+            }
             AgentEvent::Prompt {
                 turn,
                 session,
@@ -106,12 +109,7 @@ impl Agent {
                 asked,
                 method,
                 params,
-            } => {
-                if let Some(asked) = self.standing_request(asked, &method, params.as_ref()) {
-                    self.side
-                        .answer(asked, Err(RpcError::method_not_found(&method)));
-                }
-            }
+            } => self.vendor_request(asked, &method, params.as_ref()),
             AgentEvent::VendorNotification { .. } => {}
         }
     }
@@ -125,6 +123,7 @@ impl Agent {
         capabilities.session_capabilities.list = Some(Marker::default());
         capabilities.session_capabilities.resume = Some(Marker::default());
         capabilities.session_capabilities.delete = Some(Marker::default());
+        capabilities.meta = super::vendor::offers();
         let identity = &self.config.identity;
         let mut info = Implementation::new(identity.name.clone(), identity.version.clone());
         info.title = Some(identity.title.clone());
@@ -205,7 +204,9 @@ impl Agent {
             return;
         }
         session.turn = Some(turn);
-        let root = session.root.clone();
+        session.cancelled = false;
+        let (root, store) = (session.root.clone(), session.store);
+        self.inbox_begins_prompt(store);
         self.turns.insert(turn, key);
         self.set_title(key, &request.prompt);
         let message = Message {
@@ -302,8 +303,12 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
+        session.cancelled = true;
         if session.preparing.take().is_some() {
             self.finish(key, crate::engine::Ending::Cancelled);
+            return;
+        }
+        if self.cancel_next(key) {
             return;
         }
         self.with_engine(key, |engine, cx| engine.cancel(cx));
@@ -495,6 +500,7 @@ impl Agent {
     pub(super) fn close_session(&mut self, key: SessionKey) -> Option<StoreKey> {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
         let session = self.sessions.remove(&key)?;
+        self.leave_inbox(session.store);
         self.unread -= session.unread;
         for ask in session.asks.keys() {
             self.asks.remove(ask);

@@ -155,6 +155,7 @@ impl Agent {
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
                 Output::Record(record) => {
+                    self.inbox_sees(key, &record);
                     if let Some(session) = self.sessions.get(&key) {
                         let place = self.remember(session.store, &record);
                         if let Record::User(user) = &record
@@ -394,8 +395,15 @@ impl Agent {
         }
     }
 
-    /// Answers the prompt.
+    /// A turn is over: the next item of the inbox has its turn, or the prompt is answered.
     pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
+        if let Some(ending) = self.next_from_inbox(key, ending) {
+            self.answer_prompt(key, ending);
+        }
+    }
+
+    /// Answers the prompt.
+    pub(super) fn answer_prompt(&mut self, key: SessionKey, ending: Ending) {
         self.tell_drift(key);
         let outcome = self.turn_outcome(key);
         let Some(session) = self.sessions.get_mut(&key) else {

@@ -8,6 +8,7 @@ use alloc::string::String;
 
 use serde::Serialize;
 
+use super::inbox::{self, Claims};
 use super::opening::{How, Opening, check_setup, refused};
 use super::options::Axes;
 use super::replay::Replay;
@@ -50,6 +51,10 @@ pub(super) struct Loading {
     summary: Summary,
     /// How it stands, from its records.
     pub(super) status: Status,
+    /// Its inbox as it was left.
+    inbox: Option<inbox::Stored>,
+    /// What the transcript shows of the inbox.
+    claims: Claims,
     version: u32,
     /// This agent has its lock.
     pub(super) locked: bool,
@@ -62,6 +67,8 @@ enum Stage {
     Head,
     /// Its lock.
     Lock,
+    /// Its inbox.
+    Inbox,
     /// The rest of what opening needs.
     Setup,
     /// The next part of the transcript, or room at the client.
@@ -159,6 +166,8 @@ impl Loading {
             options: None,
             summary: Summary::default(),
             status: Status::default(),
+            inbox: None,
+            claims: Claims::default(),
             version: VERSION,
             locked: false,
         }
@@ -337,6 +346,11 @@ impl Agent {
             }
             (Stage::Lock, Ok(Outcome::Locked)) => {
                 loading.locked = true;
+                loading.stage = Stage::Inbox;
+                self.read_inbox(key);
+            }
+            (Stage::Inbox, outcome) => {
+                loading.inbox = inbox_found(outcome);
                 loading.stage = Stage::Setup;
                 self.resolve_cwd(key);
             }
@@ -355,6 +369,27 @@ impl Agent {
                 let why = format!("the session {id} cannot be read: {fault}");
                 self.refuse_opening(key, RpcError::internal(&why));
             }
+        }
+    }
+
+    /// Reads the inbox, which nobody else can change now.
+    fn read_inbox(&mut self, key: RequestKey) {
+        let Some(opening) = self.openings.get(&key) else {
+            return;
+        };
+        let Some(files) = self.files(&opening.id) else {
+            return;
+        };
+        let max = self.config.limits.max_inbox_file;
+        let call = Call::ReadAt {
+            path: files.inbox(),
+            beneath: files.home,
+            at: 0,
+            max: usize::try_from(max).unwrap_or(usize::MAX),
+        };
+        let id = self.start(Owner::Opening(key), call);
+        if let Some(opening) = self.openings.get_mut(&key) {
+            opening.store_call = Some(id);
         }
     }
 
@@ -484,6 +519,7 @@ impl Agent {
             goal = engine.goal();
         }
         loading.status.take(record, goal);
+        loading.claims.take_in(record);
         match record {
             Record::Options(options) => loading.options = Some(options.clone()),
             Record::Mended { .. } => loading.unreadable = 0,
@@ -549,6 +585,11 @@ impl Agent {
         let (unreadable, torn) = (loading.unreadable, loading.lines.is_torn());
         let (summary, version) = (loading.summary.clone(), loading.version);
         let options = loading.options.take();
+        let inbox = loading.inbox.take();
+        let mut claims = core::mem::take(&mut loading.claims);
+        if unreadable > 0 {
+            claims.lack();
+        }
         let Some(files) = self.files(&id) else { return };
 
         let mut stored = Stored::on_disk(files, summary, size, lacks_end);
@@ -559,6 +600,7 @@ impl Agent {
             ));
         }
         let store = self.add_stored(stored);
+        self.recover_inbox(store, inbox, &claims);
         let (axes, notice) = match &options {
             Some(options) => self.stored_axes(options),
             None => self.stored_axes(&Options::default()),
@@ -687,6 +729,18 @@ impl Agent {
         axes.model = model;
         axes.effort = None;
         (axes, notice)
+    }
+}
+
+/// What was found of an inbox; none if there is none.
+fn inbox_found(outcome: Result<Outcome, IoFault>) -> Option<inbox::Stored> {
+    match outcome {
+        Ok(Outcome::Part(part)) if part.bytes.len() as u64 == part.size => {
+            Some(inbox::Stored::Bytes(part.bytes))
+        }
+        Ok(_) => Some(inbox::Stored::Unreadable("its file is too long".into())),
+        Err(fault) if fault.kind == IoKind::NotFound => None,
+        Err(fault) => Some(inbox::Stored::Unreadable(fault.message)),
     }
 }
 

@@ -10,6 +10,7 @@ mod content;
 mod dispatch;
 mod drive;
 mod fit;
+mod inbox;
 mod listing;
 mod loading;
 pub mod models;
@@ -22,6 +23,7 @@ mod saving;
 mod session;
 mod standing;
 mod status;
+mod vendor;
 
 #[cfg(test)]
 mod tests;
@@ -167,6 +169,8 @@ enum Owner {
     Authenticating,
     /// A stored session.
     Store(StoreKey, Doing),
+    /// A request to an inbox whose files are read.
+    Inbox(StoreKey),
     /// `session/list`.
     Listing(RequestKey),
     /// `session/delete`.
@@ -322,6 +326,7 @@ impl Agent {
             }
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
+            Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
             Some(Owner::Listing(key)) => self.listing_news(key, id, news),
             Some(Owner::Deleting) => self.delete_news(id, news),
             Some(Owner::Sweeping) => self.sweep_news(id, news),
@@ -471,6 +476,7 @@ impl Machine for Agent {
                     | Owner::Preparing(_)
                     | Owner::Authenticating
                     | Owner::Store(..)
+                    | Owner::Inbox(_)
                     | Owner::Listing(_)
                     | Owner::Deleting
                     | Owner::Sweeping

@@ -540,6 +540,7 @@ impl Agent {
                 tells: super::standing::wants_status(self.side.client()),
                 drifted: false,
                 turn: None,
+                cancelled: false,
                 preparing: None,
                 outbox: Default::default(),
                 asks: BTreeMap::new(),
@@ -549,6 +550,7 @@ impl Agent {
                 timer: None,
             }),
         );
+        self.announce_inbox(session);
         self.enqueue(session);
         self.tell_usage(session);
     }

@@ -4,10 +4,12 @@
 //! A stored session outlives its open one until its last record is written and its lock is given
 //! back or its folder is gone.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 
+use super::inbox::Desk;
 use super::{Agent, Level, Owner};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::Ending;
@@ -36,6 +38,8 @@ pub(super) enum Doing {
     Append,
     /// The summary is written.
     Summary,
+    /// The inbox is written.
+    Inbox,
     /// The lock is given back.
     Unlock,
     /// The folder is removed.
@@ -48,6 +52,8 @@ pub(super) struct Stored {
     pub(super) session: Option<SessionKey>,
     pub(super) journal: Journal,
     pub(super) summary: Summary,
+    /// Its inbox; none: nobody used it yet.
+    pub(super) desk: Option<Box<Desk>>,
     /// Where the files are; none: nothing is stored.
     files: Option<SessionFiles>,
     /// What goes on when a record is safe, in the order of the records.
@@ -117,6 +123,7 @@ impl Stored {
             session: None,
             journal,
             summary,
+            desk: None,
             files,
             waits: VecDeque::new(),
             stale: false,
@@ -126,6 +133,11 @@ impl Stored {
             read_only: None,
             parting: None,
         }
+    }
+
+    /// Where the files are; none: nothing is stored.
+    pub(super) fn files(&self) -> Option<&SessionFiles> {
+        self.files.as_ref()
     }
 
     /// Whether the engine has to stand still, since the disk is slow.
@@ -283,6 +295,7 @@ impl Agent {
                     self.report(Level::Warn, format!("a session's summary: {fault}"));
                 }
             }
+            Doing::Inbox => self.inbox_written(key, result.map(|_: Outcome| ())),
             Doing::Unlock | Doing::Remove => return self.parted(key, result.err()),
         }
         self.save(key);
@@ -340,6 +353,7 @@ impl Agent {
             (Then::Open(key), _) => self.stored_header(key),
             (Then::Finish(ending), Some(key)) => self.finish(key, ending),
             (Then::Claimed, Some(key)) if safe => {
+                self.inbox_claimed(key);
                 self.with_engine(key, |engine, cx| engine.claimed(cx));
             }
             (Then::Claimed, Some(key)) => self.with_engine(key, |engine, cx| {
@@ -366,7 +380,8 @@ impl Agent {
         let Some(stored) = self.stores.get(&key) else {
             return;
         };
-        if !stored.journal.is_idle() || stored.writing {
+        let desk = stored.desk.as_ref().is_none_or(|desk| desk.is_idle());
+        if !stored.journal.is_idle() || !desk || stored.writing {
             return;
         }
         let (doing, call) = match (&stored.parting, &stored.files) {

@@ -34,6 +34,8 @@ pub(super) struct Session {
     pub(super) drifted: bool,
     /// The open prompt.
     pub(super) turn: Option<TurnKey>,
+    /// It was cancelled: nothing begins inside it any more.
+    pub(super) cancelled: bool,
     /// A prompt whose attachments are being saved.
     pub(super) preparing: Option<Preparing>,
     /// What the client is to see, in order, while it has no room. As long as something is here the

@@ -3,7 +3,7 @@
 use alloc::string::ToString;
 
 use super::*;
-use crate::call::{Entry, Holder, Listing, Part};
+use crate::call::{Contents, Entry, Holder, Listing, Part};
 
 /// A disk in memory, as far as sessions need one.
 #[derive(Clone, Default)]
@@ -11,7 +11,7 @@ pub(super) struct Disk {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     locks: BTreeMap<String, bool>,
     /// Appends fail.
-    full: bool,
+    pub(super) full: bool,
 }
 
 impl Disk {
@@ -91,6 +91,10 @@ impl Disk {
                     size: 1,
                 }))
             }
+            Call::Read { path, .. } if self.files.contains_key(path) => {
+                let bytes = self.files[path].clone();
+                Ok(Outcome::Read(Contents { bytes }))
+            }
             Call::Http(_)
             | Call::Process(_)
             | Call::Resolve { .. }
@@ -154,7 +158,7 @@ impl World {
         self.disk.as_ref().expect("it has a disk").after_the_end()
     }
 
-    fn history(&self) -> Vec<crate::model::ChatMessage> {
+    pub(super) fn history(&self) -> Vec<crate::model::ChatMessage> {
         let session = self.agent.sessions.values().next();
         let session = session.expect("a session is open");
         session.engine.history().messages().to_vec()

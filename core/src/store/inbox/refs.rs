@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | a file of the roots, not too long | `frozen`: its content is kept with the item |
 //! | a folder, a longer file, more files than the bounds allow | `external`: the tools may read it |
-//! | a saved attachment | `attachment`: its name is its digest, so it needs no copy |
+//! | a saved attachment | `attachment`: its name is its digest; a picture is kept for the model, if it fits |
 //! | nothing, and it looks like the path of a file | the item is blocked |
 //! | nothing, and it may be any word (`@alice`, `@scope/package`, `@decorator`) | ordinary text |
 //! | what cannot be read, or leads out of the roots | the item is blocked |
@@ -33,8 +33,8 @@ pub struct Reference {
 pub enum Found {
     /// A file, whole.
     File(Vec<u8>),
-    /// A file that was saved for a prompt and is not changed any more.
-    Attachment,
+    /// A file that was saved for a prompt and is not changed any more; its bytes if they are known.
+    Attachment(Option<Vec<u8>>),
     /// Something that is not frozen: a folder, a file that is too long.
     Other,
     /// Nothing.
@@ -121,7 +121,11 @@ impl Draft {
                     (RefKind::Frozen, Some(bytes), None)
                 }
                 Found::File(_) | Found::Other => (RefKind::External, None, None),
-                Found::Attachment => (RefKind::Attachment, None, None),
+                Found::Attachment(bytes) => {
+                    let kept = bytes.filter(|bytes| bytes.len() <= left);
+                    left -= kept.as_ref().map_or(0, Vec::len);
+                    (RefKind::Attachment, kept, None)
+                }
                 Found::Missing if reference.certain => (
                     RefKind::External,
                     None,
@@ -165,7 +169,8 @@ pub fn reference_block(refs: &[FrozenRef]) -> String {
     let mut block = String::new();
     for reference in refs {
         let content = reference.content.as_deref().map(core::str::from_utf8);
-        if let Some(Ok(text)) = content {
+        let frozen = reference.kind == RefKind::Frozen;
+        if let (true, Some(Ok(text))) = (frozen, content) {
             if !block.is_empty() {
                 block.push_str("\n\n");
             }
@@ -364,7 +369,11 @@ mod tests {
                 (reference("b", true), Found::File(b"12345".to_vec())),
                 (reference("c", true), Found::File(b"123".to_vec())),
                 (reference("d", false), Found::Missing),
-                (reference("e", true), Found::Attachment),
+                (
+                    reference("e", true),
+                    Found::Attachment(Some(b"12".to_vec())),
+                ),
+                (reference("g", true), Found::Attachment(Some(b"1".to_vec()))),
                 (reference("f", true), Found::Other),
             ],
             &limits,
@@ -381,10 +390,13 @@ mod tests {
                 ("b", RefKind::External),
                 ("c", RefKind::External),
                 ("e", RefKind::Attachment),
+                ("g", RefKind::Attachment),
                 ("f", RefKind::External),
             ]
         );
         assert_eq!(draft.failed, None);
+        let kept: Vec<_> = draft.refs.iter().map(|r| r.content.is_some()).collect();
+        assert_eq!(kept, [true, false, false, true, false, false]);
         let draft = Draft::frozen(
             "t",
             [

@@ -1,0 +1,271 @@
+//! The files of a message: those that came with it are saved, those it refers to are read and
+//! frozen. Until then those behind it wait.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::super::content::{self, Attachment};
+use super::super::saving::StoreKey;
+use super::super::session::files_to_save;
+use super::super::vendor::no_session;
+use super::super::{Agent, Owner};
+use super::requests::{SOURCE, error, json};
+use super::{Then, shapes};
+use crate::call::{Call, Expect, News, Outcome, Write};
+use crate::error::{IoFault, IoKind};
+use crate::ids::CallId;
+use crate::protocol::Asked;
+use crate::protocol::methods::Vendor;
+use crate::protocol::schema::SessionId;
+use crate::protocol::schema::vendor::inbox::OkResponse;
+use crate::store::inbox::{Done, Draft, Found, Intent, NewItem, Reference, references};
+use crate::wire::RequestKey;
+
+/// A request whose files are being saved and read.
+pub(super) struct Gathering {
+    pub(super) asked: Asked<Vendor>,
+    aim: Aim,
+    text: String,
+    /// What the references lead to, as far as it is known.
+    found: Vec<(Reference, Option<Found>)>,
+    calls: BTreeMap<CallId, Errand>,
+}
+
+/// What becomes of the text when its files are there.
+pub(super) enum Aim {
+    Enqueue {
+        intent: Intent,
+        key: Option<String>,
+        steer: bool,
+    },
+    Update(String),
+    Refresh(String),
+}
+
+/// What a call is for.
+enum Errand {
+    Save(Option<String>),
+    Read(usize),
+}
+
+impl Gathering {
+    /// Whether it is for this request.
+    pub(super) fn is(&self, key: RequestKey) -> bool {
+        self.asked.key() == key
+    }
+}
+
+impl Agent {
+    /// Saves the files that came with a text, and reads those it refers to.
+    pub(super) fn gather(
+        &mut self,
+        store: StoreKey,
+        asked: Asked<Vendor>,
+        aim: Aim,
+        text: String,
+        files: Vec<Attachment>,
+    ) {
+        let limits = &self.config.limits;
+        let mut gathering = Gathering {
+            asked,
+            aim,
+            found: references(&text, limits.max_inbox_refs)
+                .into_iter()
+                .map(|reference| (reference, None))
+                .collect(),
+            text,
+            calls: BTreeMap::new(),
+        };
+        let session = self.stores.get(&store).and_then(|stored| stored.session);
+        let Some(session) = session.and_then(|key| self.sessions.get(&key)) else {
+            let id = self.desk(store).map(|desk| desk.id.clone());
+            if let Some(id) = id {
+                self.side.answer(gathering.asked, Err(no_session(&id)));
+            }
+            return;
+        };
+        let (cwd, root) = (session.cwd.clone(), session.root.clone());
+        let (text_max, picture_max) = (limits.max_inbox_ref, limits.max_inbox_frozen);
+        for (file, ignore) in files_to_save(files) {
+            let reference = gathering
+                .found
+                .iter_mut()
+                .find(|(r, _)| r.path == file.path);
+            if let Some((_, found)) = reference {
+                *found = Some(Found::Attachment(Some(file.bytes.clone())));
+            }
+            let call = Call::Write(Write {
+                path: format!("{root}/{}", file.path),
+                beneath: Some(root.clone()),
+                bytes: file.bytes,
+                expect: if ignore {
+                    Expect::Absent
+                } else {
+                    Expect::Anything
+                },
+                parents: true,
+            });
+            let id = self.start(Owner::Inbox(store), call);
+            let path = (!ignore).then_some(file.path);
+            gathering.calls.insert(id, Errand::Save(path));
+        }
+        for (at, (reference, found)) in gathering.found.iter().enumerate() {
+            if found.is_none() {
+                let max = match is_attachment(&reference.path) {
+                    true => picture_max,
+                    false => text_max,
+                };
+                let call = Call::Read {
+                    path: join(&cwd, &reference.path),
+                    beneath: Some(root.clone()),
+                    max: max as u64,
+                };
+                let id = self.start(Owner::Inbox(store), call);
+                gathering.calls.insert(id, Errand::Read(at));
+            }
+        }
+        if gathering.calls.is_empty() {
+            return self.gathered(store, gathering);
+        }
+        if let Some(desk) = self.desk(store) {
+            desk.gathering = Some(gathering);
+        }
+    }
+
+    /// News of a call for a request that waits for its files.
+    pub(in crate::agent) fn inbox_news(&mut self, store: StoreKey, id: CallId, news: News<'_>) {
+        let result = match news {
+            News::Done(outcome) => Ok(outcome),
+            News::Failed(fault) => Err(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(desk) = self.desk_of(store) else {
+            return;
+        };
+        let Some(gathering) = &mut desk.gathering else {
+            return;
+        };
+        match (gathering.calls.remove(&id), result) {
+            (None, _) => return,
+            (Some(Errand::Save(Some(path))), Err(fault)) => {
+                let note = format!("\n\n[@{path} could not be saved: {fault}]");
+                gathering.text.push_str(&note);
+            }
+            (Some(Errand::Save(_)), _) => {}
+            (Some(Errand::Read(at)), result) => {
+                if let Some((reference, found)) = gathering.found.get_mut(at) {
+                    *found = Some(what_was_found(&reference.path, result));
+                }
+            }
+        }
+        if gathering.calls.is_empty()
+            && let Some(gathering) = desk.gathering.take()
+        {
+            self.gathered(store, gathering);
+            self.serve_inbox(store);
+        }
+    }
+
+    /// All files of a request are there, or are not.
+    fn gathered(&mut self, store: StoreKey, gathering: Gathering) {
+        let Gathering {
+            asked,
+            aim,
+            text,
+            found,
+            ..
+        } = gathering;
+        let found = found
+            .into_iter()
+            .map(|(reference, found)| (reference, found.unwrap_or(Found::Missing)));
+        let draft = Draft::frozen(text, found, &self.config.limits);
+        let at = self.inbox_time();
+        let steerable = self.is_steerable(store);
+        let id = match &aim {
+            Aim::Enqueue { .. } => SessionId::v4(self.random()).to_string(),
+            Aim::Update(id) | Aim::Refresh(id) => id.clone(),
+        };
+        let Some(desk) = self.desk(store) else { return };
+        match aim {
+            Aim::Enqueue { intent, key, steer } => {
+                let new = NewItem {
+                    id,
+                    intent,
+                    source: SOURCE.into(),
+                    key,
+                    draft,
+                };
+                match desk.inbox.enqueue(at, new, steerable) {
+                    Ok(Done { answer, lines }) => {
+                        self.keep(store, lines, true);
+                        let then = Then::Guide {
+                            asked,
+                            done: answer,
+                            steer,
+                        };
+                        self.when_kept(store, then);
+                    }
+                    Err(refusal) => self.side.answer(asked, Err(error(&refusal, true))),
+                }
+            }
+            Aim::Update(_) => match desk.inbox.update(at, &id, draft) {
+                Ok(done) => {
+                    let meta = desk.inbox.get(&id);
+                    let meta = meta.map(|item| shapes::meta(item, &desk.inbox, &desk.id));
+                    self.keep(store, done.lines, true);
+                    if let Some(meta) = meta {
+                        self.when_kept(store, Then::Answer(asked, json(&meta)));
+                    }
+                }
+                Err(refusal) => self.side.answer(asked, Err(error(&refusal, false))),
+            },
+            Aim::Refresh(_) => match desk.inbox.refresh(at, &id, draft) {
+                Ok(done) => {
+                    self.keep(store, done.lines, true);
+                    let answer = json(&OkResponse::new(true));
+                    self.when_kept(store, Then::Answer(asked, answer));
+                }
+                Err(refusal) => self.side.answer(asked, Err(error(&refusal, false))),
+            },
+        }
+    }
+}
+
+/// A path of a reference, from the working directory.
+fn join(cwd: &str, path: &str) -> String {
+    if super::super::opening::is_absolute(path) {
+        path.into()
+    } else {
+        format!("{}/{path}", cwd.trim_end_matches('/'))
+    }
+}
+
+fn is_attachment(path: &str) -> bool {
+    path.starts_with(content::FOLDER)
+}
+
+fn what_was_found(path: &str, result: Result<Outcome, IoFault>) -> Found {
+    let attachment = is_attachment(path);
+    match result {
+        Ok(Outcome::Read(contents)) if attachment => Found::Attachment(Some(contents.bytes)),
+        Ok(Outcome::Read(contents)) => Found::File(contents.bytes),
+        Ok(_) => Found::Failed("it was not read".into()),
+        Err(fault) => match fault.kind {
+            IoKind::NotFound => Found::Missing,
+            IoKind::TooLarge if attachment => Found::Attachment(None),
+            IoKind::WrongKind | IoKind::TooLarge => Found::Other,
+            IoKind::Escapes => Found::Failed("it leads out of the session's folder".into()),
+            IoKind::Denied
+            | IoKind::Exists
+            | IoKind::Changed
+            | IoKind::Full
+            | IoKind::Unreachable
+            | IoKind::TimedOut
+            | IoKind::Aborted
+            | IoKind::Unsupported
+            | IoKind::Other => Found::Failed(fault.message),
+        },
+    }
+}

@@ -1,0 +1,305 @@
+//! The inbox of a session at work: requests of the client, the calls they need, the answers that
+//! wait for the disk. What may be done is decided by [`crate::store::inbox`].
+//!
+//! Requests of one session are taken in the order they came, one at a time: one whose references
+//! are being read holds up those behind it, so that messages keep their order. An answer goes out
+//! when all that was written for it, and before it, is safe.
+//!
+//! | file | what lives there |
+//! | --- | --- |
+//! | `requests` | from a request to its answer |
+//! | `gather` | the files of a message |
+//! | `shapes` | from an inbox to what is sent |
+//! | `turns` | items and guidance in the turns of the session |
+//! | `claims` | what a transcript shows of items |
+
+mod claims;
+mod gather;
+mod requests;
+mod shapes;
+mod turns;
+
+pub(super) use claims::Claims;
+pub(super) use requests::read;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sha2::{Digest, Sha256};
+
+use super::saving::{Doing, StoreKey};
+use super::{Agent, Level, Owner};
+use crate::engine::Ending;
+use crate::error::IoFault;
+use crate::protocol::Asked;
+use crate::protocol::methods::Vendor;
+use crate::protocol::schema::{Json, SessionId};
+use crate::store::inbox::{Enqueued, Inbox, Lane, Recovery, hex};
+use crate::store::{Place, Safe, SessionFiles};
+use crate::wire::RequestKey;
+
+use gather::Gathering;
+use requests::Request;
+use turns::Running;
+
+/// The inbox of one session, and all that waits at it.
+pub(super) struct Desk {
+    inbox: Inbox,
+    lane: Lane,
+    /// It is kept: clients may use it. Otherwise it only holds guidance.
+    kept: bool,
+    id: SessionId,
+    /// Requests that are not looked at yet.
+    line: VecDeque<Request>,
+    /// The request whose files are being read.
+    gathering: Option<Gathering>,
+    /// What goes on when a place is safe.
+    waits: VecDeque<(Place, Then)>,
+    /// The item whose turn runs.
+    running: Option<Running>,
+    /// How an earlier turn of the open prompt ended, if not simply.
+    before: Option<Ending>,
+    /// That nothing can be written was said.
+    told: bool,
+    /// What the person should know when the session is open.
+    notice: Option<String>,
+}
+
+/// What goes on when the disk has it.
+enum Then {
+    /// An answer that is known.
+    Answer(Asked<Vendor>, Json),
+    /// The items as they are by then.
+    List(Asked<Vendor>),
+    /// One item as it is by then.
+    Get(Asked<Vendor>, String),
+    /// Guidance is given to the turn, if it still runs.
+    Guide {
+        asked: Asked<Vendor>,
+        done: Enqueued,
+        /// By the method for guidance, which answers less.
+        steer: bool,
+    },
+    /// The next item's turn begins.
+    Begin(Ending),
+}
+
+/// What was found of an inbox on the disk.
+pub(super) enum Stored {
+    /// Its bytes; none if there is none.
+    Bytes(Vec<u8>),
+    /// It cannot be read; why.
+    Unreadable(String),
+}
+
+impl Desk {
+    fn new(id: SessionId, inbox: Inbox, files: Option<&SessionFiles>) -> Self {
+        let lane = match files {
+            Some(files) => Lane::disk(files.inbox(), files.home.clone()),
+            None => Lane::memory(),
+        };
+        Self {
+            inbox,
+            lane,
+            kept: files.is_some(),
+            id,
+            line: VecDeque::new(),
+            gathering: None,
+            waits: VecDeque::new(),
+            running: None,
+            before: None,
+            told: false,
+            notice: None,
+        }
+    }
+
+    /// Whether nothing is written.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lane.is_idle()
+    }
+}
+
+impl Agent {
+    /// The name of this run: another one for every process.
+    fn run_id(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(b"run");
+        hash.update(self.config.seed);
+        hex(&hash.finalize()[..16])
+    }
+
+    /// The wall clock as an inbox has it.
+    fn inbox_time(&self) -> i64 {
+        i64::try_from(self.unix_ms().unwrap_or(0)).unwrap_or(i64::MAX)
+    }
+
+    /// The inbox of a session that is open; made if nobody used it yet.
+    fn desk(&mut self, store: StoreKey) -> Option<&mut Desk> {
+        let run = self.run_id();
+        let stored = self.stores.get_mut(&store)?;
+        if stored.desk.is_none() {
+            let limits = &self.config.limits;
+            let inbox = match &stored.read_only {
+                Some(why) => Inbox::unreadable(run, why.clone(), limits),
+                None => Inbox::new(run, limits),
+            };
+            let id = SessionId::from(stored.summary.id.as_str());
+            stored.desk = Some(Box::new(Desk::new(id, inbox, stored.files())));
+        }
+        stored.desk.as_deref_mut()
+    }
+
+    /// The inbox of a session, if somebody used it.
+    fn desk_of(&mut self, store: StoreKey) -> Option<&mut Desk> {
+        self.stores.get_mut(&store)?.desk.as_deref_mut()
+    }
+
+    /// The inbox of a session that was loaded, with what its transcript shows.
+    pub(super) fn recover_inbox(
+        &mut self,
+        store: StoreKey,
+        found: Option<Stored>,
+        claims: &Claims,
+    ) {
+        let (run, at) = (self.run_id(), self.inbox_time());
+        let limits = &self.config.limits;
+        let Some(stored) = self.stores.get_mut(&store) else {
+            return;
+        };
+        let (bytes, unreadable) = match (&stored.read_only, found) {
+            (_, None) => return,
+            (_, Some(Stored::Bytes(bytes))) if bytes.is_empty() => return,
+            (Some(why), Some(_)) => (Vec::new(), Some(why.clone())),
+            (None, Some(Stored::Unreadable(why))) => (Vec::new(), Some(why)),
+            (None, Some(Stored::Bytes(bytes))) => (bytes, None),
+        };
+        let id = SessionId::from(stored.summary.id.as_str());
+        let mut desk = match unreadable {
+            Some(why) => {
+                let notice = format!("The inbox cannot be used: {why}.");
+                let inbox = Inbox::unreadable(run, why, limits);
+                let mut desk = Desk::new(id, inbox, stored.files());
+                desk.notice = Some(notice);
+                desk
+            }
+            None => {
+                let Recovery {
+                    inbox,
+                    aside,
+                    rewrite,
+                    lines,
+                    findings,
+                    ..
+                } = Inbox::recover(&bytes, &run, at, limits, |item| claims.of(&item.id));
+                let mut desk = Desk::new(id, inbox, stored.files());
+                if let Some(name) = aside {
+                    desk.lane.keep_aside(&name, bytes);
+                }
+                if let Some(file) = rewrite {
+                    desk.lane.replace(file);
+                }
+                desk.lane.push(lines, false);
+                desk.notice = match desk.inbox.read_only() {
+                    Some(why) => Some(format!("The inbox cannot be used: {why}.")),
+                    None => findings.notice(),
+                };
+                desk
+            }
+        };
+        if let Some(notice) = &desk.notice {
+            let text = format!("session {}: {notice}", desk.id);
+            desk.told = desk.inbox.read_only().is_some();
+            stored.desk = Some(Box::new(desk));
+            self.report(Level::Warn, text);
+        } else {
+            stored.desk = Some(Box::new(desk));
+        }
+        self.write_inbox(store);
+    }
+
+    /// Takes what has to be written, and writes it.
+    fn keep(&mut self, store: StoreKey, lines: Vec<u8>, durable: bool) {
+        if let Some(desk) = self.desk_of(store) {
+            desk.lane.push(lines, durable);
+            self.write_inbox(store);
+        }
+    }
+
+    /// Starts what has to be written.
+    fn write_inbox(&mut self, store: StoreKey) {
+        let Some(desk) = self.desk_of(store) else {
+            return;
+        };
+        if desk.lane.is_idle()
+            && let Some(file) = desk.inbox.compaction()
+        {
+            desk.lane.replace(file);
+        }
+        if let Some(call) = desk.lane.begin() {
+            self.start(Owner::Store(store, Doing::Inbox), call);
+        }
+    }
+
+    /// What was written for an inbox is there, or is not.
+    pub(super) fn inbox_written(&mut self, store: StoreKey, result: Result<(), IoFault>) {
+        let Some(desk) = self.desk_of(store) else {
+            return;
+        };
+        desk.lane.ended(result);
+        if let Some(fault) = desk.lane.fault() {
+            let why = format!("{fault}");
+            desk.inbox.lost(why.as_str());
+            if !core::mem::replace(&mut desk.told, true) {
+                let text = format!(
+                    "the inbox of session {} is not saved any more: {why}",
+                    desk.id
+                );
+                self.report(Level::Error, text);
+            }
+        }
+        self.write_inbox(store);
+        self.inbox_goes_on(store);
+    }
+
+    /// Goes on with `then` when all that was given to be written is safe; at once if it is, or
+    /// never will be.
+    fn when_kept(&mut self, store: StoreKey, then: Then) {
+        if let Some(desk) = self.desk_of(store) {
+            let place = desk.lane.place();
+            desk.waits.push_back((place, then));
+            self.inbox_goes_on(store);
+        }
+    }
+
+    fn inbox_goes_on(&mut self, store: StoreKey) {
+        while let Some(desk) = self.desk_of(store) {
+            let Some((place, _)) = desk.waits.front() else {
+                return;
+            };
+            let safe = match desk.lane.is_safe(*place) {
+                Safe::NotYet => return,
+                Safe::Yes => true,
+                Safe::Never => false,
+            };
+            if let Some((_, then)) = desk.waits.pop_front() {
+                self.inbox_goes_on_with(store, then, safe);
+            }
+        }
+    }
+
+    /// Whether one of our own requests was taken back, before anything came of it.
+    pub(super) fn cancel_inbox(&mut self, key: RequestKey) {
+        let found = self.stores.iter().find_map(|(store, stored)| {
+            let desk = stored.desk.as_ref()?;
+            let head = desk.gathering.as_ref().is_some_and(|g| g.is(key));
+            let waits = desk.line.iter().any(|request| request.asked.key() == key);
+            (head || waits).then_some(*store)
+        });
+        if let Some(store) = found {
+            self.drop_request(store, key);
+        }
+    }
+}
