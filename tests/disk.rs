@@ -13,7 +13,7 @@ use reasonix_core::call::{
 use reasonix_core::error::{IoFault, IoKind};
 
 /// What is at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// A directory.
     Dir,
@@ -162,9 +162,16 @@ impl Disk {
         self.locks.insert(path.into());
     }
 
-    /// Calls that changed something and are not told.
-    pub fn untold(&self) -> usize {
-        self.deeds.iter().filter(|deed| !deed.told).count()
+    /// How many changes there were since the process began, and how many of them it was told.
+    pub fn changes(&self) -> (usize, usize) {
+        let told = self.deeds.iter().filter(|deed| deed.told);
+        (self.deeds.len(), told.count())
+    }
+
+    /// Bytes of a file that a loss of power could take.
+    pub fn unsynced(&self, path: &str) -> usize {
+        let all = self.file(path).map_or(0, <[u8]>::len);
+        all.saturating_sub(self.lasting(path).map_or(0, <[u8]>::len))
     }
 
     /// The disk as the next process finds it. `begun`: what was not told has happened. `keep` says

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Report, WallClock};
-use reasonix_core::call::News;
+use reasonix_core::call::{Append, Call, HttpRequest, News};
 use reasonix_core::ids::CallId;
 use reasonix_core::settings::{Host, Model, Provider};
 use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
 
+use crate::disk::Disk;
 use crate::json::{self, Value};
 use crate::laws::Laws;
 use crate::world::World;
@@ -55,6 +56,21 @@ pub enum Told {
     Timeout,
 }
 
+/// How things stood between two effects.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// The disk.
+    pub disk: Disk,
+    /// How many frames the client had heard.
+    pub frames: usize,
+    /// How many lines it had sent.
+    pub sent: usize,
+    /// How many commands had been started.
+    pub ran: usize,
+    /// How often the provider had been asked.
+    pub requests: usize,
+}
+
 /// An agent, its client, its world and their clock.
 pub struct Sim {
     agent: Agent,
@@ -72,6 +88,8 @@ pub struct Sim {
     pub reports: Vec<Report>,
     /// Why it closed, once it did.
     pub closed: Option<CloseReason>,
+    /// Every moment between two effects at which something had changed, if somebody wants them.
+    pub moments: Option<Vec<Moment>>,
     /// The laws of the exchange.
     pub laws: Laws,
     /// How the client answers permission requests; the last one counts for all that follow.
@@ -85,6 +103,7 @@ pub struct Sim {
     outbox: std::collections::VecDeque<u8>,
     deadline: Option<Deadline>,
     line: Vec<u8>,
+    sent: usize,
 }
 
 /// Steps one drive may take. A drive that needs more does not end.
@@ -102,6 +121,7 @@ impl Sim {
             log: Vec::new(),
             reports: Vec::new(),
             closed: None,
+            moments: None,
             laws: Laws::default(),
             cards: vec![Card::Choose("allow_once")],
             buffers: Default::default(),
@@ -111,6 +131,7 @@ impl Sim {
             outbox: Default::default(),
             deadline: None,
             line: Vec::new(),
+            sent: 0,
         };
         sim.tell(Told::Wall(WallClock {
             unix_ms: 1_700_000_000_000,
@@ -128,6 +149,7 @@ impl Sim {
         for byte in bytes {
             self.line.push(*byte);
             if *byte == b'\n' {
+                self.sent += 1;
                 self.laws.sent(&std::mem::take(&mut self.line));
             }
         }
@@ -136,6 +158,7 @@ impl Sim {
 
     /// Gives the machine one input and drains it.
     pub fn tell(&mut self, told: Told) {
+        self.note();
         match &told {
             Told::Received(bytes) => {
                 self.agent.handle_input(self.now, Input::Received(bytes));
@@ -233,6 +256,11 @@ impl Sim {
         self.agent.room(Source::Peer)
     }
 
+    /// How many lines the client has sent.
+    pub fn sent(&self) -> usize {
+        self.sent
+    }
+
     /// The deadline the last drain ended with.
     pub fn deadline(&self) -> Option<Deadline> {
         self.deadline
@@ -321,9 +349,33 @@ impl Sim {
                     self.laws.closed();
                 }
             }
+            self.note();
         }
         if self.reads {
             self.unsent = 0;
+        }
+    }
+
+    /// Keeps this moment, if moments are wanted and it is not like the last one.
+    fn note(&mut self) {
+        let Some(moments) = &mut self.moments else {
+            return;
+        };
+        let moment = |disk: Disk| Moment {
+            disk,
+            frames: self.frames.len(),
+            sent: self.sent,
+            ran: self.world.ran.len(),
+            requests: self.world.requests.len(),
+        };
+        let same = moments.last().is_some_and(|last| {
+            last.disk.changes() == self.world.disk.changes()
+                && (last.frames, last.sent) == (self.frames.len(), self.sent)
+                && last.ran == self.world.ran.len()
+                && last.requests == self.world.requests.len()
+        });
+        if !same {
+            moments.push(moment(self.world.disk.clone()));
         }
     }
 
@@ -385,12 +437,28 @@ pub fn reply_to_card(id: &Value, params: &Value, card: &Card) -> Option<Value> {
     }
 }
 
-/// The effect as text in which a frame can be read.
+/// The effect as text in which a frame, a request and a record can be read.
 fn show(effect: &Effect<'_>) -> String {
-    if let Effect::Transmit(bytes) = effect {
-        return format!("Transmit {}", String::from_utf8_lossy(bytes).trim_end());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_string();
+    match effect {
+        Effect::Transmit(bytes) => format!("Transmit {}", text(bytes)),
+        Effect::Start { id, call } => match call {
+            Call::Http(request) => {
+                let body = text(&request.body);
+                let head = HttpRequest {
+                    body: Vec::new(),
+                    ..request.clone()
+                };
+                format!("Start {id} {head:?} {body}")
+            }
+            Call::Append(append) => {
+                let Append { path, durable, .. } = append;
+                format!("Start {id} Append {path} {durable} {}", text(&append.bytes))
+            }
+            call => format!("Start {id} {call:?}"),
+        },
+        effect => format!("{effect:?}"),
     }
-    format!("{effect:?}")
 }
 
 /// The same inputs at the same times to a new agent: what it wants now.

@@ -3,6 +3,7 @@
 mod cases;
 #[cfg(target_os = "linux")]
 mod children;
+mod crash;
 mod files;
 mod gate;
 mod inbox;
