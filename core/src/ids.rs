@@ -51,9 +51,17 @@ handle! {
 pub struct Counter(u64);
 
 impl Counter {
-    /// Goes on behind `number`, if it is not there yet.
+    /// Goes on behind `number`, if it is not there yet. A number that no count comes to is damage,
+    /// and ignored.
     pub fn skip(&mut self, number: u64) {
-        self.0 = self.0.max(number);
+        if number <= u64::MAX / 2 {
+            self.0 = self.0.max(number);
+        }
+    }
+
+    /// Leaves out so many numbers.
+    pub fn leap(&mut self, numbers: u32) {
+        self.0 += u64::from(numbers);
     }
 
     /// The next number, from 1.

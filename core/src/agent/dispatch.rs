@@ -417,6 +417,7 @@ impl Agent {
     ) -> Result<alloc::vec::Vec<SessionConfigOption>, RpcError> {
         let not_offered =
             || RpcError::invalid_params(&format!("option `{id}` has no value `{value}`"));
+        self.check_writable(key)?;
         let axis = Axis::of(id)
             .ok_or_else(|| RpcError::invalid_params(&format!("there is no option `{id}`")))?;
         let settings = &self.config.settings;
@@ -489,6 +490,16 @@ impl Agent {
             }
         });
         Ok(self.options(&axes))
+    }
+
+    /// Whether a session takes what changes it.
+    pub(super) fn check_writable(&self, key: SessionKey) -> Result<(), RpcError> {
+        let stored = self.sessions.get(&key);
+        let stored = stored.and_then(|session| self.stores.get(&session.store));
+        match stored.and_then(|stored| stored.read_only.as_deref()) {
+            Some(why) => Err(read_only_session(why)),
+            None => Ok(()),
+        }
     }
 
     /// The options as they stand now.

@@ -184,7 +184,10 @@ impl Agent {
 
     /// Shows one thing after all that waits.
     pub(super) fn show_in_order(&mut self, key: SessionKey, next: Waiting) {
-        let waits = self.sessions.get(&key).is_none_or(|s| !s.outbox.is_empty());
+        let waits = self
+            .sessions
+            .get(&key)
+            .is_none_or(|s| (s.replaying > 0 && !s.cancelled) || !s.outbox.is_empty());
         let refused = if waits {
             Some(next)
         } else {
@@ -201,6 +204,10 @@ impl Agent {
             let Some(session) = self.sessions.get_mut(&key) else {
                 return;
             };
+            // What is old is shown first, but for a turn that is to end soon.
+            if session.replaying > 0 && !session.cancelled {
+                return;
+            }
             let Some(next) = session.outbox.pop_front() else {
                 session.engine.held_until(self.now);
                 return;

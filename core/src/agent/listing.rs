@@ -5,7 +5,7 @@
 //! was made or deleted halfway, and sessions that nobody ever prompted, go on the way.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ use super::loading::{same_path, session_locked};
 use super::opening::is_absolute;
 use super::saving::{Parting, Stored};
 use super::{Agent, Owner, content};
-use crate::call::{Call, FileKind, News, Outcome};
+use crate::call::{Call, FileKind, News, Outcome, Part};
 use crate::engine::record::Record;
 use crate::error::{IoFault, IoKind};
 use crate::ids::{CallId, SessionKey};
@@ -87,6 +87,22 @@ impl Place {
             id: SessionId::checked(id).ok()?.as_str().into(),
         })
     }
+}
+
+/// What is left of a session, on its way out.
+pub(super) struct Sweep {
+    id: SessionId,
+    files: SessionFiles,
+    step: Sweeping,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sweeping {
+    Lock,
+    Transcript,
+    Inbox,
+    Remove,
 }
 
 /// A `session/delete` of a session that is not open here.
@@ -187,18 +203,21 @@ impl Agent {
             (Look::Summary, _) => self.look(key, id, Look::Transcript),
             (Look::Transcript, Ok(Outcome::Part(part))) => {
                 let max = self.config.limits.max_session_title;
+                let whole = part.bytes.len() as u64 == part.size;
                 match read_head(&part.bytes, &id, max) {
-                    Some(summary) if summary.prompts > 0 => {
-                        if let Some(listing) = self.listings.get_mut(&key) {
-                            listing.found.push(summary);
+                    // What does not fit into one piece was prompted.
+                    Some(summary) if summary.prompts > 0 || !whole => listing.found.push(summary),
+                    Some(_) | None => {
+                        if id.is_v4() && self.is_unused(&id, &part) {
+                            self.sweep(id);
                         }
                     }
-                    Some(summary) => self.sweep_unused(&id, &summary),
-                    // A part of it was made, or is left.
-                    None => self.sweep(&id),
                 }
             }
-            (Look::Transcript, Err(fault)) if fault.kind == IoKind::NotFound => self.sweep(&id),
+            // A part of it was made, or is left. Only what we name so can be ours.
+            (Look::Transcript, Err(fault)) if fault.kind == IoKind::NotFound && id.is_v4() => {
+                self.sweep(id);
+            }
             // What cannot be read is not listed, and stays.
             (Look::Transcript, _) | (Look::Folder, Ok(_)) => {}
         }
@@ -235,10 +254,7 @@ impl Agent {
             let Some(id) = listing.left.pop_front() else {
                 break;
             };
-            // What is open here is known better.
-            if self.side.find_session(&id).is_none() {
-                self.look(key, id, Look::Summary);
-            }
+            self.look(key, id, Look::Summary);
         }
         if self
             .listings
@@ -252,7 +268,10 @@ impl Agent {
 
     fn answer_list(&mut self, listing: Listing) {
         let mut found = listing.found;
+        // What is open here is known better.
         let open = self.sessions.values();
+        let ids: BTreeSet<&str> = open.clone().map(|session| session.id.as_str()).collect();
+        found.retain(|summary| !ids.contains(summary.id.as_str()));
         found.extend(open.filter_map(|session| {
             let stored = self.stores.get(&session.store)?;
             Some(stored.summary.clone())
@@ -275,40 +294,88 @@ impl Agent {
         self.side.answer(listing.asked, Ok(response));
     }
 
-    /// Removes a session that nobody prompted for long.
-    fn sweep_unused(&mut self, id: &SessionId, summary: &Summary) {
-        let old = self.unix_ms().is_some_and(|now| {
-            let unused = u64::try_from(self.config.limits.unused_session.as_millis());
-            now.saturating_sub(summary.created) > unused.unwrap_or(u64::MAX)
-        });
-        if old {
-            self.sweep(id);
-        }
+    /// Begins to remove what is stored of a session that nobody has open, if it is still nothing
+    /// when nobody else can change it.
+    fn sweep(&mut self, id: SessionId) {
+        let Some(files) = self.files(&id) else { return };
+        let call = Call::Lock {
+            path: files.lock(),
+            beneath: files.home.clone(),
+        };
+        let step = Sweeping::Lock;
+        self.sweep_on(Sweep { id, files, step }, call);
     }
 
-    /// Removes what is stored of a session that nobody has open.
-    fn sweep(&mut self, id: &SessionId) {
-        if let Some(files) = self.files(id) {
-            let call = Call::Lock {
-                path: files.lock(),
-                beneath: files.home.clone(),
-            };
-            let call = self.start(Owner::Sweeping, call);
-            self.sweeping.insert(call, files);
-        }
+    fn sweep_on(&mut self, sweep: Sweep, call: Call) {
+        let call = self.start(Owner::Sweeping, call);
+        self.sweeping.insert(call, sweep);
     }
 
     pub(super) fn sweep_news(&mut self, call: CallId, news: News<'_>) {
-        if let (Some(files), News::Done(Outcome::Locked)) = (self.sweeping.remove(&call), news) {
-            let SessionFiles { folder, home } = files;
-            self.start(
-                Owner::Nobody,
-                Call::RemoveTree {
-                    path: folder,
-                    beneath: home,
-                },
-            );
+        let outcome = match news {
+            News::Done(outcome) => Ok(outcome),
+            News::Failed(fault) => Err(fault),
+            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
+        };
+        let Some(mut sweep) = self.sweeping.remove(&call) else {
+            return;
+        };
+        let look = |sweep: &Sweep, path| Call::ReadAt {
+            path,
+            beneath: sweep.files.home.clone(),
+            at: 0,
+            max: self.config.limits.store_piece,
+        };
+        let gone = |fault: &IoFault| fault.kind == IoKind::NotFound;
+        match (sweep.step, outcome) {
+            (Sweeping::Lock, Ok(Outcome::Locked)) => {
+                sweep.step = Sweeping::Transcript;
+                let call = look(&sweep, sweep.files.transcript());
+                self.sweep_on(sweep, call);
+            }
+            // Somebody has it, or it cannot be locked.
+            (Sweeping::Lock, _) => {}
+            (Sweeping::Transcript, Ok(Outcome::Part(part))) if self.is_unused(&sweep.id, &part) => {
+                // Messages for later are no less than a prompt.
+                sweep.step = Sweeping::Inbox;
+                let call = look(&sweep, sweep.files.inbox());
+                self.sweep_on(sweep, call);
+            }
+            (Sweeping::Transcript, Err(fault)) if gone(&fault) => self.sweep_away(sweep),
+            (Sweeping::Inbox, Err(fault)) if gone(&fault) => self.sweep_away(sweep),
+            (Sweeping::Remove, Ok(_)) => {}
+            // It stays.
+            (Sweeping::Transcript | Sweeping::Inbox | Sweeping::Remove, _) => {
+                let path = sweep.files.lock();
+                self.start(Owner::Nobody, Call::Unlock { path });
+            }
         }
+    }
+
+    fn sweep_away(&mut self, mut sweep: Sweep) {
+        sweep.step = Sweeping::Remove;
+        let call = Call::RemoveTree {
+            path: sweep.files.folder.clone(),
+            beneath: sweep.files.home.clone(),
+        };
+        self.sweep_on(sweep, call);
+    }
+
+    /// Whether a transcript is that of a session that nobody prompted for long, or empty. One that
+    /// is damaged or only read in part is not.
+    fn is_unused(&self, id: &SessionId, transcript: &Part) -> bool {
+        if transcript.size == 0 {
+            return true;
+        }
+        let whole = transcript.bytes.len() as u64 == transcript.size;
+        let summary = read_head(&transcript.bytes, id, 0);
+        summary.is_some_and(|summary| {
+            let most = u64::try_from(self.config.limits.unused_session.as_millis());
+            let old = self
+                .unix_ms()
+                .is_some_and(|now| now.saturating_sub(summary.created) > most.unwrap_or(u64::MAX));
+            whole && old && summary.prompts == 0
+        })
     }
 
     pub(super) fn delete_session(
@@ -352,6 +419,10 @@ impl Agent {
             return;
         };
         match outcome {
+            Ok(Outcome::Resolved(found)) if found.link => {
+                let why = format!("the session {id} is a link: remove it by hand");
+                self.side.answer(asked, Err(RpcError::internal(&why)));
+            }
             Ok(Outcome::Resolved(found)) if found.kind != FileKind::Missing => {
                 let lock = Call::Lock {
                     path: files.lock(),
@@ -413,6 +484,9 @@ fn read_head(bytes: &[u8], id: &SessionId, max: usize) -> Option<Summary> {
                 (_, _) => {}
             }
         }
+    }
+    if let Some(summary) = &mut summary {
+        summary.updated = summary.updated.max(head.latest());
     }
     summary
 }

@@ -55,7 +55,8 @@ pub(super) struct Loading {
     inbox: Option<inbox::Stored>,
     /// What the transcript shows of the inbox.
     claims: Claims,
-    version: u32,
+    /// Of its format; none: its first line is damaged.
+    version: Option<u32>,
     /// This agent has its lock.
     pub(super) locked: bool,
 }
@@ -168,7 +169,7 @@ impl Loading {
             status: Status::default(),
             inbox: None,
             claims: Claims::default(),
-            version: VERSION,
+            version: None,
             locked: false,
         }
     }
@@ -273,7 +274,10 @@ impl Agent {
         };
         let Some(live) = loading.live else { return };
         loading.stage = Stage::Reading;
-        let store = self.sessions.get(&live).map(|session| session.store);
+        let store = self.sessions.get_mut(&live).map(|session| {
+            session.replaying += 1;
+            session.store
+        });
         let Some(stored) = store.and_then(|store| self.stores.get(&store)) else {
             return;
         };
@@ -338,7 +342,8 @@ impl Agent {
         };
         match (loading.stage, outcome) {
             (Stage::Head, Ok(Outcome::Part(part))) if !part.bytes.is_empty() => {
-                self.stored_head(key, &part.bytes);
+                let whole = part.bytes.len() as u64 == part.size;
+                self.stored_head(key, &part.bytes, whole);
             }
             (Stage::Head, Ok(_)) => self.refuse_opening(key, not_found(&id)),
             (Stage::Head, Err(fault)) if fault.kind == IoKind::NotFound => {
@@ -365,6 +370,10 @@ impl Agent {
                 self.load_on(key);
             }
             (_, Ok(_)) => {}
+            // It was deleted meanwhile.
+            (Stage::Reading, Err(fault)) if fault.kind == IoKind::NotFound => {
+                self.refuse_opening(key, not_found(&id));
+            }
             (_, Err(fault)) => {
                 let why = format!("the session {id} cannot be read: {fault}");
                 self.refuse_opening(key, RpcError::internal(&why));
@@ -394,9 +403,12 @@ impl Agent {
     }
 
     /// The beginning of a transcript says what the session is.
-    fn stored_head(&mut self, key: RequestKey, bytes: &[u8]) {
+    fn stored_head(&mut self, key: RequestKey, bytes: &[u8], whole: bool) {
         let mut head = Lines::new(self.config.limits.max_record);
         head.push(bytes);
+        if whole {
+            head.finish();
+        }
         let mut header: Option<Header> = None;
         let mut first: Option<Options> = None;
         for record in core::iter::from_fn(|| head.next_line::<Record>())
@@ -440,7 +452,7 @@ impl Agent {
         let cwd = opening.cwd.clone();
         if let Some(loading) = &mut opening.loading {
             loading.stage = Stage::Lock;
-            loading.version = header.as_ref().map_or(VERSION, |header| header.v);
+            loading.version = header.as_ref().map(|header| header.v);
             let created = header.as_ref().map_or(0, |header| header.created);
             loading.summary = Summary::new(id.as_str(), &cwd, created);
         }
@@ -583,7 +595,8 @@ impl Agent {
         };
         let (size, lacks_end) = (loading.lines.read(), loading.lines.lacks_end());
         let (unreadable, torn) = (loading.unreadable, loading.lines.is_torn());
-        let (summary, version) = (loading.summary.clone(), loading.version);
+        let (mut summary, version) = (loading.summary.clone(), loading.version);
+        summary.updated = summary.updated.max(loading.lines.latest());
         let options = loading.options.take();
         let inbox = loading.inbox.take();
         let mut claims = core::mem::take(&mut loading.claims);
@@ -593,12 +606,18 @@ impl Agent {
         let Some(files) = self.files(&id) else { return };
 
         let mut stored = Stored::on_disk(files, summary, size, lacks_end);
-        if version > VERSION {
-            stored.read_only = Some(format!(
+        stored.read_only = match version {
+            Some(version) if version > VERSION => Some(format!(
                 "The session was written by a later version (format {version}, this agent writes \
                  {VERSION}): it can be read, not continued."
-            ));
-        }
+            )),
+            Some(_) => None,
+            None => Some(
+                "The first line of the session's transcript is damaged, so it is not known what \
+                 wrote it: it can be read, not continued."
+                    .into(),
+            ),
+        };
         let store = self.add_stored(stored);
         self.recover_inbox(store, inbox, &claims);
         let (axes, notice) = match &options {
@@ -684,6 +703,7 @@ impl Agent {
             return;
         };
         let live = opening.loading.as_ref().and_then(|loading| loading.live);
+        let replay = opening.loading;
         let axes = live
             .and_then(|live| self.sessions.get(&live))
             .map_or(opening.axes, |session| session.axes.clone());
@@ -709,12 +729,29 @@ impl Agent {
             // A new session is not open already.
             How::New(_) => {}
         }
+        if let Some(loading) = replay {
+            self.replayed_live(&loading);
+        }
+    }
+
+    /// A load of an open session is over: what is new follows what was old.
+    pub(super) fn replayed_live(&mut self, loading: &Loading) {
+        let Some(live) = loading.live.filter(|_| loading.stage != Stage::Head) else {
+            return;
+        };
+        if let Some(session) = self.sessions.get_mut(&live) {
+            session.replaying = session.replaying.saturating_sub(1);
+            self.flush(live);
+            self.enqueue(live);
+        }
     }
 
     /// What a session was set to, as far as it can still be that; and what to say if not.
     fn stored_axes(&self, options: &Options) -> (Axes, Option<String>) {
         let mut axes = Axes::of_record(options, &self.config);
         if self.brain(&axes).is_ok() {
+            let efforts = super::options::efforts(&self.config.settings, &axes.model);
+            axes.effort = axes.effort.filter(|effort| efforts.contains(effort));
             return (axes, None);
         }
         let Ok(model) = self.usable_model() else {

@@ -49,11 +49,10 @@ use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
 use crate::protocol::schema::SessionId;
 use crate::protocol::{self, AgentSide, Asked, PeerInput};
-use crate::store::SessionFiles;
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
-use listing::{Deleting, Listing};
+use listing::{Deleting, Listing, Sweep};
 use opening::Opening;
 use saving::{Doing, StoreKey, Stored};
 use session::Session;
@@ -203,7 +202,7 @@ pub struct Agent {
     store_keys: Counter,
     listings: BTreeMap<RequestKey, Box<Listing>>,
     deleting: BTreeMap<CallId, Deleting>,
-    sweeping: BTreeMap<CallId, SessionFiles>,
+    sweeping: BTreeMap<CallId, Sweep>,
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
@@ -352,6 +351,9 @@ impl Agent {
         // Nothing begins any more.
         self.openings.clear();
         self.authenticating.clear();
+        self.listings.clear();
+        self.deleting.clear();
+        self.sweeping.clear();
         for session in self.sessions.values_mut() {
             session.preparing = None;
         }

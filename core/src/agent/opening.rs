@@ -246,6 +246,9 @@ impl Agent {
             How::Load(asked) => self.side.answer(asked, Err(error)),
             How::Resume(asked) => self.side.answer(asked, Err(error)),
         }
+        if let Some(loading) = &opening.loading {
+            self.replayed_live(loading);
+        }
         let locked = opening.loading.is_some_and(|loading| loading.locked);
         match opening.store {
             Some(store) => self.part(store, Parting::Left),
@@ -543,6 +546,7 @@ impl Agent {
                 cancelled: false,
                 preparing: None,
                 outbox: Default::default(),
+                replaying: 0,
                 asks: BTreeMap::new(),
                 unread: 0,
                 titled,

@@ -21,7 +21,7 @@ use crate::protocol::methods::{
     CloseSession, DeleteSession, SetConfigOption, SetMode, SetModel, Vendor,
 };
 use crate::protocol::schema::{
-    CloseSessionResponse, DeleteSessionResponse, Json, SetSessionConfigOptionResponse,
+    CloseSessionResponse, DeleteSessionResponse, Json, SessionId, SetSessionConfigOptionResponse,
     SetSessionModeResponse, SetSessionModelResponse,
 };
 use crate::store::{Journal, Place, Safe, SessionFiles, Summary};
@@ -42,6 +42,8 @@ pub(super) enum Doing {
     Inbox,
     /// The lock is given back.
     Unlock,
+    /// What a list shows of it is removed: from here on it is gone, whatever else is left.
+    Forget,
     /// The folder is removed.
     Remove,
 }
@@ -286,6 +288,10 @@ impl Agent {
                 }
                 self.report_fault(key);
                 self.go_on(key);
+                // It may have stood still for the disk.
+                if let Some(session) = self.stores.get(&key).and_then(|stored| stored.session) {
+                    self.enqueue(session);
+                }
             }
             Doing::Summary => {
                 if let Some(stored) = self.stores.get_mut(&key) {
@@ -296,6 +302,7 @@ impl Agent {
                 }
             }
             Doing::Inbox => self.inbox_written(key, result.map(|_: Outcome| ())),
+            Doing::Forget => return self.remove(key),
             Doing::Unlock | Doing::Remove => return self.parted(key, result.err()),
         }
         self.save(key);
@@ -388,10 +395,10 @@ impl Agent {
             (None, _) => return,
             (Some(_), None) => return self.parted(key, None),
             (Some(Parting::Delete(_)), Some(files)) => (
-                Doing::Remove,
-                Call::RemoveTree {
-                    path: files.folder.clone(),
-                    beneath: files.home.clone(),
+                Doing::Forget,
+                Call::Remove {
+                    path: files.state(),
+                    beneath: Some(files.home.clone()),
                 },
             ),
             (Some(Parting::Left | Parting::Close(_)), Some(files)) => {
@@ -405,10 +412,32 @@ impl Agent {
         }
     }
 
+    /// Removes the folder of a session that no list shows any more.
+    fn remove(&mut self, key: StoreKey) {
+        if let Some(files) = self
+            .stores
+            .get(&key)
+            .and_then(|stored| stored.files.clone())
+        {
+            let call = Call::RemoveTree {
+                path: files.folder,
+                beneath: files.home,
+            };
+            self.start(Owner::Store(key, Doing::Remove), call);
+        }
+    }
+
     fn parted(&mut self, key: StoreKey, fault: Option<IoFault>) {
         let Some(stored) = self.stores.remove(&key) else {
             return;
         };
+        if let (Some(_), Some(Parting::Delete(_)), Some(files)) =
+            (&fault, &stored.parting, &stored.files)
+        {
+            // What is left of it can be deleted again, by anyone.
+            let path = files.lock();
+            self.start(Owner::Nobody, Call::Unlock { path });
+        }
         match stored.parting {
             Some(Parting::Close(asked)) => {
                 self.side.answer(asked, Ok(CloseSessionResponse::default()));
@@ -420,7 +449,14 @@ impl Agent {
                         "the session cannot be removed: {fault}"
                     ))),
                 };
+                let failed = result.is_err();
                 self.side.answer(asked, result);
+                // It is closed all the same.
+                if failed
+                    && let Some(key) = self.side.find_session(&SessionId::from(stored.summary.id))
+                {
+                    self.side.forget(key);
+                }
             }
             Some(Parting::Left) | None => {}
         }

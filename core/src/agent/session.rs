@@ -41,6 +41,8 @@ pub(super) struct Session {
     /// What the client is to see, in order, while it has no room. As long as something is here the
     /// engine makes nothing more, and its calls are not read.
     pub(super) outbox: VecDeque<Waiting>,
+    /// Loads of it that replay it now: until they are done everything new waits behind what is old.
+    pub(super) replaying: usize,
     /// Open requests to the client.
     pub(super) asks: BTreeMap<AskId, Asking>,
     /// Bytes that its calls brought since its engine last took in all there was.

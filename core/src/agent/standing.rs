@@ -91,7 +91,10 @@ impl Agent {
         key: SessionKey,
         request: &SetSessionModeRequest,
     ) {
-        match self.choose_mode(key, &request.mode_id) {
+        let chosen = self
+            .check_writable(key)
+            .and_then(|()| self.choose_mode(key, &request.mode_id));
+        match chosen {
             Ok(()) => self.reply_when_remembered(key, Reply::Mode(asked)),
             Err(error) => self.side.answer(asked, Err(error)),
         }

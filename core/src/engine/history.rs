@@ -66,6 +66,10 @@ impl History {
                 }
                 Extent::Dropped => {}
             },
+            // A card of the agent itself belongs to no answer.
+            Record::Call { id, .. } => {
+                self.ids.insert(id.clone());
+            }
             Record::Result(result) => self.tool(&result.id, result.text.clone()),
             Record::Summary { gone, text, .. } => self.replace(*gone, text.clone()),
             Record::End(end) => match end.reason {
@@ -79,7 +83,6 @@ impl History {
             },
             Record::Session(_)
             | Record::Options(_)
-            | Record::Call { .. }
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Goal(_)
@@ -174,7 +177,19 @@ impl History {
     /// summary.
     fn replace(&mut self, gone: usize, summary: String) {
         let gone = gone.min(self.messages.len());
-        let rest = self.messages.split_off(gone);
+        let mut rest = self.messages.split_off(gone);
+        // In a transcript with a damaged line the count can be off: results without their call go.
+        let orphans = rest
+            .iter()
+            .take_while(|message| matches!(message, ChatMessage::Tool { .. }))
+            .count();
+        rest.drain(..orphans);
+        if !rest
+            .iter()
+            .any(|message| matches!(message, ChatMessage::Assistant { .. }))
+        {
+            self.open.clear();
+        }
         self.messages.clear();
         self.messages
             .push(ChatMessage::User(alloc::vec![Part::Text(summary)]));
@@ -345,6 +360,25 @@ mod tests {
         ));
         assert_eq!(history.messages().len(), 8);
     }
+
+    #[test]
+    fn a_summary_behind_a_damaged_line_leaves_no_result_without_its_call() {
+        let mut history = History::default();
+        history.user(text("a"));
+        history.assistant("".into(), None, vec![call("1")]);
+        history.tool("1", "one".into());
+        history.assistant("b".into(), None, vec![]);
+        // Two messages were there, one of them could not be read.
+        history.replace(2, "summary".into());
+        assert!(
+            !history
+                .messages()
+                .iter()
+                .any(|message| matches!(message, ChatMessage::Tool { .. }))
+        );
+        assert_eq!(history.messages().len(), 2);
+    }
+
     #[test]
     fn what_is_kept_holds_no_more_than_half_of_the_bytes_where_it_can() {
         for (before, heavy, results) in [(0, 8, 1), (5, 3, 1), (20, 4, 1), (6, 3, 20)] {

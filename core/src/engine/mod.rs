@@ -77,6 +77,9 @@ use mode::Mode;
 use record::{Author, End, Extent, Reason, ToolResult};
 use turn::{Phase, Turn};
 
+/// More messages than the attempts of one answer can be.
+const UNREMEMBERED: u32 = 1000;
+
 /// What the model is told of a call that was under way when the agent ended.
 const BROKEN_OFF: &str = "The agent ended while this ran: it may have taken effect in part.";
 
@@ -432,6 +435,10 @@ impl Engine {
 
     /// All records were taken in: ends what the end of the agent broke off, by records of its own.
     pub fn mend(&mut self, cx: &mut Context<'_>) {
+        if self.broken_off {
+            // Messages were shown that are not remembered: no other one may have their numbers.
+            self.messages.leap(UNREMEMBERED);
+        }
         // A plan that was put before the person is a call of no answer.
         let shown = core::mem::take(&mut self.shown_open);
         let mut open = self.history.open_calls().to_vec();

@@ -21,6 +21,7 @@ pub struct Lines {
     read: u64,
     unreadable: usize,
     torn: bool,
+    latest: u64,
 }
 
 impl Lines {
@@ -33,6 +34,7 @@ impl Lines {
             read: 0,
             unreadable: 0,
             torn: false,
+            latest: 0,
         }
     }
 
@@ -58,6 +60,9 @@ impl Lines {
             Line::Frame(line) => line,
             Line::TooLong => &[],
         };
+        if let Some(at) = written_at(line) {
+            self.latest = self.latest.max(at);
+        }
         let mut records = Vec::new();
         let mut good = !line.is_empty();
         for record in serde_json::Deserializer::from_slice(line).into_iter() {
@@ -90,6 +95,11 @@ impl Lines {
         core::mem::take(&mut self.unreadable)
     }
 
+    /// When the latest of the lines that were read was made, milliseconds since 1970; 0: none says it.
+    pub fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Whether the end of an append that broke off was passed over.
     pub fn is_torn(&self) -> bool {
         self.torn
@@ -99,6 +109,13 @@ impl Lines {
     pub fn lacks_end(&self) -> bool {
         !self.whole
     }
+}
+
+/// When a line was made: the journal writes that first.
+fn written_at(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"{\"at\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    core::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub(super) struct Disk {
     locks: BTreeMap<String, bool>,
     /// Appends fail.
     pub(super) full: bool,
+    /// Folders cannot be removed.
+    stuck: bool,
 }
 
 impl Disk {
@@ -52,6 +54,13 @@ impl Disk {
             Call::Unlock { path } => {
                 self.locks.insert(path.clone(), false);
                 Ok(Outcome::Unlocked)
+            }
+            Call::RemoveTree { .. } if self.stuck => {
+                Err(IoFault::new(IoKind::Denied, "not allowed"))
+            }
+            Call::Remove { path, .. } if path.starts_with("/h/") => {
+                self.files.remove(path);
+                Ok(Outcome::Removed)
             }
             Call::RemoveTree { path, .. } => {
                 let inside = format!("{path}/");
@@ -562,4 +571,128 @@ fn what_a_later_version_wrote_is_read_and_not_changed() {
     world.go();
     world.sees("\"code\":\"read_only\"");
     assert_eq!(*world.ends().transcript(), before);
+}
+
+#[test]
+fn a_list_removes_nothing_that_may_be_somebodys() {
+    let mut first = world(
+        &Disk::default(),
+        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
+    )
+    .session();
+    first.go();
+    let mut disk = first.ends();
+    let folder = format!("/h/sessions/{SESSION}");
+    let mut more = BTreeMap::new();
+    for (path, bytes) in &disk.files {
+        // A copy that somebody made by hand.
+        more.insert(
+            path.replace(SESSION, &format!("{SESSION}.bak")),
+            bytes.clone(),
+        );
+    }
+    more.insert("/h/sessions/.git/config".into(), b"x".to_vec());
+    more.insert("/h/sessions/archive/old".into(), b"x".to_vec());
+    // Messages that were left in a session that was never prompted.
+    let other = SESSION.replace('f', "e");
+    let header = format!(
+        "{{\"type\":\"session\",\"v\":1,\"id\":\"{other}\",\"cwd\":\"/w\",\"created\":1}}\n"
+    );
+    more.insert(transcript(&other), header.into_bytes());
+    more.insert(format!("/h/sessions/{other}/inbox.jsonl"), b"{}\n".to_vec());
+    disk.files.extend(more);
+    // Its first line is damaged and its summary is gone.
+    disk.files.remove(&format!("{folder}/state.json"));
+    disk.transcript()[3] = 0;
+    let mut before = disk.files.clone();
+    let mut world = world(&disk, HANG);
+    world.input(Input::Wall(WallClock {
+        unix_ms: 30 * 24 * 3_600_000,
+    }));
+    world.request(9, "session/list", "{}");
+    world.sees("\"id\":9,\"result\"");
+    let mut after = world.disk.expect("a disk").files;
+    for files in [&mut before, &mut after] {
+        files.retain(|path, _| !path.ends_with("/lock"));
+    }
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_turn_that_waited_for_a_slow_disk_goes_on() {
+    let mut world = world(
+        &Disk::default(),
+        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
+    );
+    world.agent.config.limits.store_backlog = 10;
+    let mut world = world.session();
+    world.held = |call| matches!(call, Call::Append(_));
+    let params = format!(
+        "{{\"sessionId\":\"{SESSION}\",\"configId\":\"agent_preset\",\"value\":\"light\"}}"
+    );
+    world.request(3, "session/set_config_option", &params);
+    world.go();
+    assert_eq!(
+        world
+            .lines
+            .iter()
+            .filter(|line| line.contains("agent_message"))
+            .count(),
+        0
+    );
+    world.held = |_| false;
+    world.drive();
+    world.sees("\"id\":3,\"result\"");
+    world.sees("\"id\":1,\"result\"");
+}
+
+#[test]
+fn a_delete_that_fails_leaves_a_session_that_is_closed_and_can_be_deleted() {
+    let mut world = world(&Disk::default(), HANG).session();
+    world.disk.as_mut().expect("a disk").stuck = true;
+    let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
+    world.request(8, "session/delete", &params);
+    world.sees("\"id\":8,\"error\":{\"code\":-32603");
+    world.go();
+    world.sees("\"id\":1,\"error\":{\"code\":-32002");
+    world.load(5, SESSION);
+    world.sees("\"id\":5,\"result\"");
+    world.disk.as_mut().expect("a disk").stuck = false;
+    world.request(8, "session/delete", &params);
+    world.sees("\"id\":8,\"result\":{}");
+    let left = world.disk.expect("a disk");
+    assert!(left.files.is_empty(), "{:?}", left.files.keys());
+}
+
+#[test]
+fn what_is_new_follows_what_is_replayed() {
+    let bash = "{\"tool\":\"bash\",\"args\":{\"command\":\"x\"},\"id\":\"a\"}\n{\"finish\":\"tool_calls\"}\n{\"text\":\"done\"}\n{\"finish\":\"stop\"}\n";
+    let mut world = world(&Disk::default(), bash);
+    world.agent.config.permission_mode = PermissionMode::parse("bypassPermissions").expect("known");
+    let mut world = world.session();
+    world.held = |call| matches!(call, Call::Process(_));
+    world.go();
+    world.sees("in_progress");
+    // The command ends while the transcript is being read.
+    world.held = |call| matches!(call, Call::ReadAt { .. } | Call::Process(_));
+    world.load(5, SESSION);
+    world.held = |call| matches!(call, Call::ReadAt { .. });
+    world.drive();
+    assert_eq!(world.lines, Vec::<String>::new());
+    world.held = |_| false;
+    world.drive();
+    let order: Vec<_> = [
+        "\"tool_call\"",
+        "\"id\":5,\"result\"",
+        "\"failed\"",
+        "\"id\":1,\"result\"",
+    ]
+    .map(|part| world.lines.iter().position(|line| line.contains(part)))
+    .into();
+    assert!(
+        order.iter().all(Option::is_some),
+        "{order:?} {:#?}",
+        world.lines
+    );
+    assert!(order.is_sorted(), "{order:?} {:#?}", world.lines);
 }

@@ -141,6 +141,11 @@ impl AgentSide {
         self.core.give_up();
     }
 
+    /// An active session without a turn is over, though the request to close or delete it failed.
+    pub(crate) fn forget(&mut self, key: SessionKey) {
+        self.core.forget(key.number());
+    }
+
     /// The bytes of a frame that [`step`](Self::step) gave.
     pub(crate) fn frame(&self, frame: Range<usize>) -> &[u8] {
         self.core.output.bytes(frame)

@@ -180,6 +180,18 @@ impl Core {
         }
     }
 
+    /// Ends an open session that nobody asked to end.
+    pub(super) fn forget(&mut self, key: u64) {
+        if self
+            .sessions
+            .get(key)
+            .is_some_and(|session| session.state == State::Open && session.turn.is_none())
+        {
+            self.move_session(key, SessionEvent::Close);
+            self.move_session(key, SessionEvent::Closed);
+        }
+    }
+
     /// Keeps a frame until its session is opened or closed.
     pub(super) fn hold(&mut self, held: Held) -> Result<(), RpcError> {
         let session = self.sessions.get_mut(held.session);

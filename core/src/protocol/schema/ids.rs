@@ -63,6 +63,17 @@ impl SessionId {
         if shape { Ok(()) } else { Err(BadSessionId) }
     }
 
+    /// Whether it is a UUID as [`v4`](Self::v4) makes them.
+    pub fn is_v4(&self) -> bool {
+        let bytes = self.0.as_bytes();
+        bytes.len() == 36
+            && bytes.iter().enumerate().all(|(at, byte)| match at {
+                8 | 13 | 18 | 23 => *byte == b'-',
+                14 => *byte == b'4',
+                _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            })
+    }
+
     /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
