@@ -49,6 +49,7 @@ fn store(home: &Path, id: &str, messages: usize) {
             images: Vec::new(),
             shown: None,
             item: None,
+            mode: Default::default(),
         };
         let answer = Assistant {
             id: n,
