@@ -559,11 +559,10 @@ fn references_are_frozen_when_an_item_is_put_in() {
         disk.files.insert("/w/src/a.rs".into(), b"new".to_vec());
     }
     let list = world.list();
-    let refs = list["items"][0]["refs"].to_string();
-    assert_eq!(
-        refs,
-        r#"[{"bytes":3,"kind":"frozen","path":"src/a.rs","preview":"old"}]"#
-    );
+    // Compared as values: the order of a text depends on who else is in the build.
+    let refs = r#"[{"bytes":3,"kind":"frozen","path":"src/a.rs","preview":"old"}]"#;
+    let refs: serde_json::Value = serde_json::from_str(refs).expect("it is JSON");
+    assert_eq!(list["items"][0]["refs"], refs);
     world.go();
     let line = world.sees("user_message_chunk");
     assert!(
