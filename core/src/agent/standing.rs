@@ -5,9 +5,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::loading::not_found;
 use super::options::Axes;
 use super::saving::{Reply, Then};
 use super::session::{Session, Waiting};
@@ -59,6 +58,40 @@ pub(super) fn modes(mode: Mode) -> SessionModeState {
     });
     SessionModeState::new(mode.name(), Vec::from(offered))
 }
+
+/// What `initialize` says of the methods here, by their names.
+#[derive(Serialize)]
+pub(super) struct Offers {
+    #[serde(rename = "_reasonix.io/session/status")]
+    status: Version,
+    #[serde(rename = "_reasonix.io/session/status_update")]
+    status_update: Version,
+    #[serde(rename = "_reasonix.io/session/goal/resume")]
+    goal_resume: Version,
+    #[serde(rename = "_reasonix.io/session/goal/pause")]
+    goal_pause: Version,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    schema_version: u32,
+}
+
+pub(super) const OFFERS: Offers = Offers {
+    status: Version {
+        schema_version: status::SCHEMA_VERSION,
+    },
+    status_update: Version {
+        schema_version: status::SCHEMA_VERSION,
+    },
+    goal_resume: Version {
+        schema_version: goal::SCHEMA_VERSION,
+    },
+    goal_pause: Version {
+        schema_version: goal::SCHEMA_VERSION,
+    },
+};
 
 /// Whether a client asked to be told how sessions stand. What is not as it should be is no.
 pub(super) fn wants_status(client: &ClientCapabilities) -> bool {
@@ -196,14 +229,14 @@ impl Agent {
         match method {
             status::STATUS => {
                 let answer = session_of(params, |request: StatusRequest| request.session_id)
-                    .and_then(|id| self.standing_session(&id))
+                    .and_then(|id| self.vendor_session(&id))
                     .and_then(|key| self.snapshot(key))
                     .and_then(|snapshot| json(&snapshot));
                 self.side.answer(asked, answer);
             }
             goal::PAUSE | goal::RESUME => {
                 let key = session_of(params, |request: GoalRequest| request.session_id)
-                    .and_then(|id| self.standing_session(&id));
+                    .and_then(|id| self.vendor_session(&id));
                 let done = key.and_then(|key| {
                     self.change_goal(key, method == goal::RESUME)?;
                     Ok(key)
@@ -216,15 +249,6 @@ impl Agent {
             _ => return Some(asked),
         }
         None
-    }
-
-    fn standing_session(&self, id: &SessionId) -> Result<SessionKey, RpcError> {
-        let key = self.side.find_session(id);
-        key.filter(|key| self.sessions.contains_key(key))
-            .ok_or_else(|| RpcError {
-                code: -32602,
-                ..not_found(id)
-            })
     }
 
     fn change_goal(&mut self, key: SessionKey, resume: bool) -> Result<(), RpcError> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Agent, inbox};
+use super::{Agent, inbox, standing};
 use crate::ids::SessionKey;
 use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
@@ -15,6 +15,8 @@ use crate::wire::RpcError;
 struct Offers {
     #[serde(rename = "reasonix.io")]
     ours: Ours,
+    #[serde(flatten)]
+    standing: standing::Offers,
 }
 
 #[derive(Serialize)]
@@ -73,6 +75,7 @@ pub(super) fn offers() -> Option<Meta> {
                 },
             },
         },
+        standing: standing::OFFERS,
     })
 }
 

@@ -205,8 +205,12 @@ impl Pursuit {
     /// A prompt begins a turn.
     pub fn begin_turn(&mut self, text: &str, limits: &Limits) -> Opening {
         if core::mem::take(&mut self.draft) {
+            let words = match text.trim() {
+                "" => "what the first prompt shows",
+                words => words,
+            };
             self.goal = Some(Goal {
-                objective: shortened(text.trim(), limits.max_goal_objective),
+                objective: shortened(words, limits.max_goal_objective),
                 tokens_limit: limits.goal_tokens,
                 ..Goal::default()
             });
@@ -622,6 +626,14 @@ mod tests {
         assert_eq!(
             (goal(&pursuit).objective.as_str(), goal(&pursuit).tokens),
             ("another", 0)
+        );
+        pursuit.pause().expect("it runs");
+        pursuit.set_draft();
+        pursuit.begin_turn(" ", &limits());
+        assert_ne!(
+            goal(&pursuit).objective,
+            "",
+            "that would be a goal that is reached"
         );
         pursuit.pause().expect("it runs");
         pursuit.set_draft();

@@ -76,6 +76,19 @@ fn telling(script: &str) -> World {
 }
 
 #[test]
+fn the_methods_of_goals_and_status_are_offered_by_their_names() {
+    let mut world = World::new(SAY);
+    world.request(9, "initialize", "{\"protocolVersion\":1}");
+    let line = world.sees("\"id\":9");
+    let answer: Value = serde_json::from_str(&line).expect("json");
+    let offered = &answer["result"]["agentCapabilities"]["_meta"];
+    for method in ["status", "status_update", "goal/resume", "goal/pause"] {
+        let version = &offered[format!("_reasonix.io/session/{method}")];
+        assert_eq!(version["schemaVersion"], 1, "{method}");
+    }
+}
+
+#[test]
 fn modes_and_the_option_of_modes_say_the_same() {
     let mut world = World::new(SAY);
     world.open_session(1);
