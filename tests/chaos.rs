@@ -133,7 +133,7 @@ const PROMPTS: [&str; 8] = [
 ];
 
 /// Other requests, with the session put in for `$S`.
-const REQUESTS: [(&str, &str); 14] = [
+const REQUESTS: [(&str, &str); 21] = [
     ("session/close", r#"{"sessionId":"$S"}"#),
     ("session/delete", r#"{"sessionId":"$S"}"#),
     ("session/list", r#"{}"#),
@@ -160,6 +160,31 @@ const REQUESTS: [(&str, &str); 14] = [
     (
         "_reasonix.io/session/steer",
         r#"{"sessionId":"$S","text":"more"}"#,
+    ),
+    (
+        "_reasonix.io/session/steer",
+        r#"{"sessionId":"$S","prompt":[{"type":"text","text":"left"}]}"#,
+    ),
+    (
+        "_reasonix.io/session/inbox/enqueue",
+        r#"{"sessionId":"$S","text":"hello later"}"#,
+    ),
+    (
+        "_reasonix.io/session/inbox/enqueue",
+        r#"{"sessionId":"$S","text":"read @a.txt and @b/c.txt","idempotencyKey":"k"}"#,
+    ),
+    (
+        "_reasonix.io/session/inbox/enqueue",
+        r#"{"sessionId":"$S","text":"edit","intent":"steer"}"#,
+    ),
+    ("_reasonix.io/session/inbox/list", r#"{"sessionId":"$S"}"#),
+    (
+        "_reasonix.io/session/inbox/setPaused",
+        r#"{"sessionId":"$S","paused":true}"#,
+    ),
+    (
+        "_reasonix.io/session/inbox/setPaused",
+        r#"{"sessionId":"$S","paused":false}"#,
     ),
     ("nobody/knows", "null"),
     (
