@@ -585,7 +585,7 @@ impl Agent {
         let Some(opening) = self.openings.get_mut(&key) else {
             return;
         };
-        let id = opening.id.clone();
+        let (id, cwd) = (opening.id.clone(), opening.cwd.clone());
         let Some(loading) = &mut opening.loading else {
             return;
         };
@@ -606,12 +606,15 @@ impl Agent {
         let Some(files) = self.files(&id) else { return };
 
         let mut stored = Stored::on_disk(files, summary, size, lacks_end);
+        let unprompted = stored.summary.prompts == 0;
         stored.read_only = match version {
             Some(version) if version > VERSION => Some(format!(
                 "The session was written by a later version (format {version}, this agent writes \
                  {VERSION}): it can be read, not continued."
             )),
             Some(_) => None,
+            // A session that a loss of power took before anything was said in it is begun anew.
+            None if unprompted => None,
             None => Some(
                 "The first line of the session's transcript is damaged, so it is not known what \
                  wrote it: it can be read, not continued."
@@ -619,6 +622,10 @@ impl Agent {
             ),
         };
         let store = self.add_stored(stored);
+        if version.is_none() && unprompted {
+            let header = self.header(&id, &cwd);
+            self.remember(store, &Record::Session(header));
+        }
         self.recover_inbox(store, inbox, &claims);
         let (axes, notice) = match &options {
             Some(options) => self.stored_axes(options),

@@ -336,16 +336,7 @@ impl Agent {
             return;
         };
         let summary = Summary::new(opening.id.as_str(), &opening.cwd, now);
-        let header = Record::Session(Header {
-            v: VERSION,
-            id: opening.id.as_str().into(),
-            cwd: opening.cwd.clone(),
-            created: now,
-            agent: format!(
-                "{} {}",
-                self.config.identity.name, self.config.identity.version
-            ),
-        });
+        let header = Record::Session(self.header(&opening.id, &opening.cwd));
         let options = opening.axes.record();
         let stored = match files {
             Some(files) => Stored::on_disk(files, summary, 0, false),
@@ -368,6 +359,18 @@ impl Agent {
             .get(&store)
             .map_or(0, |stored| stored.journal.place());
         self.when_safe(store, place, Then::Open(key));
+    }
+
+    /// What a session says of itself first.
+    pub(super) fn header(&self, id: &SessionId, cwd: &str) -> Header {
+        let identity = &self.config.identity;
+        Header {
+            v: VERSION,
+            id: id.as_str().into(),
+            cwd: cwd.into(),
+            created: self.unix_ms().unwrap_or(0),
+            agent: format!("{} {}", identity.name, identity.version),
+        }
     }
 
     /// The first records are written, or cannot be.
