@@ -237,26 +237,30 @@ fn the_end_of_input_ends_the_program_and_its_commands() {
     for program in PROGRAMS {
         let place = Place::new();
         let script = place.script(
-            "{\"tool\":\"bash\",\"args\":{\"command\":\"echo $$ > pid; sleep 60\"}}\n{\"finish\":\"tool_calls\"}\n",
+            "{\"tool\":\"bash\",\"args\":{\"command\":\"echo pid=$$.; sleep 60\"}}\n{\"finish\":\"tool_calls\"}\n",
         );
         let model = format!("script:{}", script.display());
         let args = ["--model", &model, "--permission-mode", "bypassPermissions"];
         let mut agent = Running::start(program, &place, &args);
         let session = agent.open(json!({}), &place.work());
         agent.send(&json::prompt(1, &session, "go"));
+        // Its own output says that it runs, and what it is.
+        let mut pid = None;
         agent.until("the command", |frame| {
-            json::update(frame, "").is_some_and(|update| update["status"] == "in_progress")
+            let text = frame.to_string();
+            let said = text
+                .split_once("pid=")
+                .and_then(|(_, rest)| rest.split_once('.'));
+            pid = said.and_then(|(digits, _)| digits.parse::<u32>().ok());
+            pid.is_some()
         });
         let (ended, laws) = agent.finish();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.took < Duration::from_secs(5), "{ended:?}");
         laws.check();
-        if let Ok(pid) = std::fs::read_to_string(place.file("pid")) {
-            assert!(
-                !std::path::Path::new("/proc").join(pid.trim()).exists(),
-                "the command lives on"
-            );
-        }
+        let pid = pid.expect("the loop ends with one");
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(line.is_empty(), "the command lives on");
     }
 }
 
