@@ -112,8 +112,11 @@ impl Line {
     fn plain(&self) -> bool {
         let quoted = matches!(self, Self::Substituted("\"$(" | "`", ..));
         let unknown = |word: &Word| matches!(word, Word::Unknown(_));
+        let filled = matches!(self, Self::Wrapped("xargs", _));
         !quoted
+            && !filled
             && !self.commands().concat().iter().any(unknown)
+            && !self.commands().into_iter().any(reads_more)
             && self.inner().is_none_or(Line::plain)
     }
 
@@ -125,6 +128,35 @@ impl Line {
             Self::Simple(_) | Self::Wrapped(..) | Self::Dressed(..) => None,
         }
     }
+}
+
+/// Whether a command takes what it runs from something that is not in the line.
+fn reads_more(words: &[Word]) -> bool {
+    let text = |word: &Word| match word {
+        Word::Plain(text) | Word::Quoted(text) | Word::Unknown(text) => *text,
+    };
+    let (flags, others): (Vec<&str>, Vec<&str>) = words[1..]
+        .iter()
+        .map(text)
+        .partition(|text| text.starts_with('-'));
+    let has = |letter: char| flags.iter().any(|flag| flag.contains(letter));
+    match text(&words[0]) {
+        "node" => others.is_empty() || has('r'),
+        "make" => has('f'),
+        _ => false,
+    }
+}
+
+/// Whether words that are named cover an argument vector: it begins with them, and what follows
+/// names nothing else to make.
+fn covers(argv: &[&str], named: &[&str]) -> bool {
+    let Some(rest) = argv.strip_prefix(named) else {
+        return false;
+    };
+    let makes = argv[0] == "make";
+    let another = |word: &&str| !word.starts_with('-') && named.len() > 1;
+    let elsewhere = |word: &&str| word.starts_with('-') && word.contains('f');
+    !makes || !rest.iter().any(|word| another(word) || elsewhere(word))
 }
 
 fn base(program: &str) -> &str {
@@ -407,7 +439,7 @@ impl Deed {
                     let (words, exact) = COMMANDS[command];
                     line.literal().is_some_and(|argv| match exact {
                         true => argv == words,
-                        false => argv.starts_with(words),
+                        false => covers(&argv, words),
                     })
                 }
                 (Rule::AnyBash, Self::Run(..)) => true,
@@ -433,7 +465,8 @@ impl Held {
             Deed::Run(line, _) => deed.inside().then(|| match line.literal() {
                 Some(argv)
                     if matches!(argv[0], "cargo" | "git" | "make")
-                        && known_verb(argv[0], argv.get(1)) =>
+                        && known_verb(argv[0], argv.get(1))
+                        && covers(&argv, &argv[..2]) =>
                 {
                     Self::Words(argv[..2].to_vec())
                 }
@@ -448,7 +481,7 @@ impl Held {
         match (self, deed) {
             (Self::Edits, Deed::Edit(_)) => deed.inside(),
             (Self::Words(words), Deed::Run(line, true)) => {
-                line.literal().is_some_and(|argv| argv.starts_with(words))
+                line.literal().is_some_and(|argv| covers(&argv, words))
             }
             (Self::Exactly(text), Deed::Run(line, true)) => line.text() == *text,
             (Self::Foreign, Deed::Foreign) => true,

@@ -49,7 +49,7 @@ impl Grant {
         match (self, &action.access) {
             (Self::Edits, Access::Edit(targets)) => targets.iter().all(|t| t.inside),
             (Self::Command(words), Access::Execute { command, inside }) => {
-                *inside && shell::literal_words(command).is_some_and(|w| w.starts_with(words))
+                *inside && shell::covers(command, words, false)
             }
             (Self::Line(line), Access::Execute { command, inside }) => *inside && line == command,
             (Self::Tool(name), Access::Other) => *name == action.tool,

@@ -225,11 +225,7 @@ impl Rule {
                 *inside
                     && match &self.pattern {
                         Some(Pattern::Command { words, exact }) => {
-                            let line = shell::literal_words(command);
-                            line.is_some_and(|line| match exact {
-                                true => line == *words,
-                                false => line.starts_with(words),
-                            })
+                            shell::covers(command, words, *exact)
                         }
                         Some(Pattern::Path(_)) | None => true,
                     }
