@@ -288,6 +288,7 @@ impl Agent {
                 }
                 self.report_fault(key);
                 self.go_on(key);
+                self.inbox_goes_on(key);
                 // It may have stood still for the disk.
                 if let Some(session) = self.stores.get(&key).and_then(|stored| stored.session) {
                     self.enqueue(session);

@@ -123,6 +123,21 @@ impl Journal {
         self.pushed
     }
 
+    /// Makes all that the file holds safe, what an earlier process wrote too; the place says when it
+    /// is. Costs an empty line, once, in a file that nothing was made safe in yet.
+    pub fn sync(&mut self) -> Place {
+        if let Lane::Disk { .. } = self.lane
+            && self.fault.is_none()
+            && self.wanted == 0
+        {
+            self.pushed += 1;
+            self.wanted = self.pushed;
+            self.torn = false;
+            self.pending.push(b'\n');
+        }
+        self.wanted
+    }
+
     /// The append that is due, if none is open and something waits.
     pub fn begin(&mut self) -> Option<Append> {
         let Lane::Disk { path, beneath, .. } = &self.lane else {
@@ -315,6 +330,26 @@ mod tests {
         assert!(journal.begin().is_none());
         assert!(journal.is_idle());
         assert_eq!(journal.fault().map(|fault| fault.kind), Some(IoKind::Full));
+    }
+
+    #[test]
+    fn what_was_written_is_made_safe_by_an_empty_line_if_nothing_else_does_it() {
+        for torn in [false, true] {
+            let mut journal = on_disk(torn);
+            let place = journal.sync();
+            assert_eq!(journal.sync(), place, "once");
+            let append = journal.begin().expect("one is due");
+            assert_eq!((text(&append).as_str(), append.durable), ("\n", true));
+            assert_eq!(journal.is_safe(place), Safe::NotYet);
+            journal.ended(Ok(()));
+            assert_eq!(journal.is_safe(place), Safe::Yes);
+            journal.push(None, &Entry { n: 1 }, true);
+            assert_eq!(text(&journal.begin().expect("one is due")), "{\"n\":1}\n");
+            assert!(journal.sync() > place, "the one that comes does it");
+        }
+        let mut journal = Journal::memory();
+        let place = journal.sync();
+        assert_eq!(journal.is_safe(place), Safe::Yes);
     }
 
     #[test]

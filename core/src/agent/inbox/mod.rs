@@ -56,6 +56,8 @@ pub(super) struct Desk {
     line: VecDeque<Request>,
     /// The request whose files are being read.
     gathering: Option<Gathering>,
+    /// Where its session is safe, without which it is worth nothing.
+    session: Place,
     /// What goes on when a place is safe.
     waits: VecDeque<(Place, Then)>,
     /// The item whose turn runs.
@@ -108,6 +110,7 @@ impl Desk {
             id,
             line: VecDeque::new(),
             gathering: None,
+            session: 0,
             waits: VecDeque::new(),
             running: None,
             before: None,
@@ -222,8 +225,14 @@ impl Agent {
 
     /// Takes what has to be written, and writes it.
     fn keep(&mut self, store: StoreKey, lines: Vec<u8>, durable: bool) {
-        if let Some(desk) = self.desk_of(store) {
+        if let Some(stored) = self.stores.get_mut(&store)
+            && let Some(desk) = stored.desk.as_deref_mut()
+        {
+            if durable {
+                desk.session = stored.journal.sync();
+            }
             desk.lane.push(lines, durable);
+            self.save(store);
             self.write_inbox(store);
         }
     }
@@ -274,16 +283,21 @@ impl Agent {
         }
     }
 
-    fn inbox_goes_on(&mut self, store: StoreKey) {
-        while let Some(desk) = self.desk_of(store) {
+    pub(super) fn inbox_goes_on(&mut self, store: StoreKey) {
+        while let Some(stored) = self.stores.get_mut(&store)
+            && let Some(desk) = stored.desk.as_deref_mut()
+        {
             let Some((place, _)) = desk.waits.front() else {
                 return;
             };
-            let safe = match desk.lane.is_safe(*place) {
-                Safe::NotYet => return,
-                Safe::Yes => true,
-                Safe::Never => false,
-            };
+            let both = [
+                desk.lane.is_safe(*place),
+                stored.journal.is_safe(desk.session),
+            ];
+            if both.contains(&Safe::NotYet) {
+                return;
+            }
+            let safe = both == [Safe::Yes; 2];
             if let Some((_, then)) = desk.waits.pop_front() {
                 self.inbox_goes_on_with(store, then, safe);
             }
