@@ -161,7 +161,9 @@ impl Laws {
             .open
             .values()
             .any(|open| open.busies.as_deref() == Some(session));
-        if IN_TURN.contains(&kind) && !busy {
+        // What the agent itself has to say belongs to no turn.
+        let notice = !update["_meta"]["reasonix.io"]["notice"].is_null();
+        if IN_TURN.contains(&kind) && !busy && !notice {
             self.break_with("an update of a turn that is over", bytes);
         }
         if let ("tool_call" | "tool_call_update", Some(id)) = (kind, update["toolCallId"].as_str())

@@ -7,6 +7,7 @@ mod crash;
 mod files;
 mod gate;
 mod inbox;
+mod kills;
 mod machine;
 mod permission;
 mod pressure;

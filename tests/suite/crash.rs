@@ -23,6 +23,10 @@ const HOME: &str = "/home/user/.reasonix";
 fn branches() -> Vec<(&'static str, Vec<Answer>)> {
     let bash = |id: &str, command: &str| tool(id, "bash", json!({"command": command}));
     vec![
+        ("count-a", vec![bash("qa", "count-a"), say("counted a")]),
+        ("count-z", vec![bash("qz", "count-z"), say("counted z")]),
+        ("steerable", vec![bash("qs", "count-s"), say("not steered")]),
+        ("guidance", vec![say("guided")]),
         ("say", vec![say("grüße 🙂")]),
         (
             "think",
@@ -149,6 +153,16 @@ enum What {
     },
     Close(usize),
     Delete(usize),
+    /// The n-th message for later, in its session.
+    Put {
+        session: usize,
+        item: usize,
+    },
+    /// Its text becomes another.
+    Change(usize),
+    Drop(usize),
+    /// Something else that an inbox is asked for.
+    Inbox,
     Other,
 }
 
@@ -159,8 +173,9 @@ impl What {
             | Self::Prompt { session, .. }
             | Self::Option { session, .. }
             | Self::Close(session)
+            | Self::Put { session, .. }
             | Self::Delete(session) => Some(*session),
-            Self::Other => None,
+            Self::Change(_) | Self::Drop(_) | Self::Inbox | Self::Other => None,
         }
     }
 }
@@ -170,6 +185,22 @@ struct Life {
     sim: Sim,
     asked: Vec<Asked>,
     sessions: Vec<String>,
+    items: Vec<Item>,
+}
+
+/// A message for later.
+#[derive(Clone, Debug)]
+struct Item {
+    session: usize,
+    id: String,
+    /// Its text, and the one it was given later.
+    texts: Vec<&'static str>,
+}
+
+impl Item {
+    fn is(&self, text: &str) -> bool {
+        self.texts.contains(&text)
+    }
 }
 
 impl Life {
@@ -220,10 +251,94 @@ impl Life {
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    fn plain(&mut self, what: What, method: &str, params: Value) {
+    fn plain(&mut self, what: What, method: &str, params: Value) -> Value {
         let id = self.ask(what, method, params);
         let answer = self.sim.answer(id);
         assert!(answer.get("result").is_some(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn inbox(&mut self, session: usize, what: What, method: &str, params: Value) -> Value {
+        let params = self.on(session, params);
+        let method = format!("_reasonix.io/session/inbox/{method}");
+        self.plain(what, &method, params)
+    }
+
+    fn put(&mut self, session: usize, text: &'static str, intent: &str) -> usize {
+        let item = self.items.len();
+        let params = json!({"text": text, "intent": intent, "idempotencyKey": format!("k{item}")});
+        let result = self.inbox(session, What::Put { session, item }, "enqueue", params);
+        self.remember(session, text, &result)
+    }
+
+    fn steer(&mut self, session: usize, text: &'static str) -> usize {
+        let item = self.items.len();
+        let params = self.on(session, json!({"prompt": [{"type": "text", "text": text}]}));
+        let what = What::Put { session, item };
+        let result = self.plain(what, "_reasonix.io/session/steer", params);
+        self.remember(session, text, &result)
+    }
+
+    fn remember(&mut self, session: usize, text: &'static str, result: &Value) -> usize {
+        let id = result["itemId"].as_str().expect("an item has an id").into();
+        let texts = vec![text];
+        self.items.push(Item { session, id, texts });
+        self.items.len() - 1
+    }
+
+    /// A session whose prompts have others behind them.
+    fn with_inbox(&mut self) {
+        let four = self.new_session();
+        let a = self.put(four, "count-a, später", "");
+        let b = self.put(four, "say queued b", "");
+        let c = self.put(four, "think about c", "");
+        let d = self.put(four, "say queued d", "");
+        let id = |life: &Self, item: usize| json!(life.items[item].id);
+        let params = json!({"itemId": id(self, c), "toIndex": 0});
+        self.inbox(four, What::Inbox, "move", params);
+        let params = json!({"itemId": id(self, d)});
+        self.inbox(four, What::Drop(d), "delete", params);
+        self.items[b].texts.push("say queued b, anew");
+        let params = json!({"itemId": id(self, b), "text": "say queued b, anew"});
+        self.inbox(four, What::Change(b), "update", params);
+        self.inbox(four, What::Inbox, "setPaused", json!({"paused": true}));
+        self.turn(four, "say first");
+        self.inbox(four, What::Inbox, "setPaused", json!({"paused": false}));
+        self.turn(four, "say second");
+        for item in [a, b, c] {
+            let text = *self.items[item].texts.last().expect("it has one");
+            let heard = |frame: &Value| frame.to_string().contains(text);
+            assert!(self.sim.frames.iter().any(heard), "{text} had its turn");
+        }
+        // Guidance that is heard, and guidance that is kept.
+        let id = self.prompt(four, "steerable now");
+        self.until_ran("count-s");
+        self.steer(four, "guidance: weiter");
+        self.sim.answer(id);
+        let id = self.prompt(four, "sleep until more");
+        let slept = self
+            .sim
+            .world
+            .ran
+            .iter()
+            .filter(|line| *line == "sleep")
+            .count();
+        self.sim.until("the command", |sim| {
+            sim.world.ran.iter().filter(|line| *line == "sleep").count() > slept
+        });
+        self.steer(four, "say kept guidance");
+        self.put(four, "say kept too", "steer");
+        let cancel = json::cancel(&self.sessions[four]);
+        self.sim.send(&cancel);
+        assert_eq!(self.sim.answer(id)["result"]["stopReason"], "cancelled");
+        self.turn(four, "say third");
+        self.put(four, "count-z, last of all", "");
+    }
+
+    fn until_ran(&mut self, command: &str) {
+        self.sim.until(command, |sim| {
+            sim.world.ran.iter().any(|line| line == command)
+        });
     }
 }
 
@@ -239,6 +354,7 @@ fn life() -> (Life, Vec<Moment>) {
         sim,
         asked: Vec::new(),
         sessions: Vec::new(),
+        items: Vec::new(),
     };
     let one = life.new_session();
     life.turn(one, "say it: größer");
@@ -264,9 +380,7 @@ fn life() -> (Life, Vec<Moment>) {
     life.sim.send(&cancel);
     assert_eq!(life.sim.answer(hung)["result"]["stopReason"], "cancelled");
     let slept = life.prompt(one, "sleep well");
-    life.sim.until("the command", |sim| {
-        sim.world.ran.iter().any(|line| line == "sleep")
-    });
+    life.until_ran("sleep");
     life.sim.send(&cancel);
     assert_eq!(life.sim.answer(slept)["result"]["stopReason"], "cancelled");
     life.turn(one, "fail now");
@@ -282,6 +396,7 @@ fn life() -> (Life, Vec<Moment>) {
     life.turn(three, "write for nothing");
     let params = life.on(three, json!({}));
     life.plain(What::Delete(three), "session/delete", params);
+    life.with_inbox();
     life.new_session();
     life.turn(one, "think at last");
     let moments = life.sim.moments.take().expect("they were wanted");
@@ -293,6 +408,8 @@ fn life() -> (Life, Vec<Moment>) {
 /// What the client knew at a moment.
 struct Known<'a> {
     life: &'a Life,
+    /// How many commands had been started.
+    ran: usize,
     /// Requests it had sent, and whether they were answered.
     asked: Vec<(&'a Asked, Option<&'a Value>)>,
 }
@@ -303,6 +420,7 @@ impl<'a> Known<'a> {
         let answer = |asked: &Asked| json::answer_to(frames, asked.id);
         Self {
             life,
+            ran: moment.ran,
             asked: life
                 .asked
                 .iter()
@@ -340,6 +458,20 @@ impl<'a> Known<'a> {
         self.asked.iter().filter_map(text).collect()
     }
 
+    /// The first of a session's prompts that was not answered, sent or not.
+    fn open_prompt(&self, session: usize) -> Option<&'a str> {
+        let answered = self.prompts(session).len();
+        let mut all = self
+            .life
+            .asked
+            .iter()
+            .filter_map(|asked| match &asked.what {
+                What::Prompt { session: of, text } if *of == session => Some(text.as_str()),
+                _ => None,
+            });
+        all.nth(answered)
+    }
+
     /// Values of an option that may hold: the last that was answered, and any asked for since.
     fn options(&self, session: usize, option: &str) -> Vec<&'a str> {
         let mut may = Vec::new();
@@ -368,6 +500,9 @@ fn picture(frames: &[Value], session: &str) -> Vec<String> {
         .filter_map(|frame| json::update(frame, session))
     {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        if !update["_meta"]["reasonix.io"]["notice"].is_null() {
+            continue;
+        }
         if kind.ends_with("_chunk") {
             let text = update["content"]["text"].as_str().unwrap_or_default();
             let id = json!([kind, update["messageId"]]);
@@ -429,6 +564,28 @@ impl Next {
         Loaded { answer, picture }
     }
 
+    fn inbox(&mut self, session: &str, method: &str, mut params: Value) -> Value {
+        self.id += 1;
+        params["sessionId"] = json!(session);
+        let method = format!("_reasonix.io/session/inbox/{method}");
+        let answer = self.sim.ask(&json::request(self.id, &method, params));
+        answer
+            .get("result")
+            .cloned()
+            .unwrap_or_else(|| panic!("{method}: {answer}"))
+    }
+
+    /// What is in an inbox: text and state of each item, in order.
+    fn items(&mut self, session: &str) -> Vec<(String, String)> {
+        let list = self.inbox(session, "list", json!({}));
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        items
+            .iter()
+            .map(|item| (text(&item["preview"]), text(&item["state"])))
+            .collect()
+    }
+
     fn say(&mut self, session: &str) -> Value {
         self.id += 1;
         self.sim
@@ -442,23 +599,21 @@ fn is_mending(line: &str) -> bool {
         || line.starts_with("agent_message_chunk \n\n[")
 }
 
-/// How many lines of the whole picture have to be there when so many turns were answered.
-fn due(whole: &[String], turns: usize) -> usize {
-    let users = whole
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("user_message_chunk "));
-    // All before the next turn begins.
-    users.map(|(at, _)| at).nth(turns).unwrap_or(whole.len())
+/// How many lines of the whole picture have to be there: all before the first prompt that was not
+/// answered.
+fn due(whole: &[String], open: Option<&str>) -> usize {
+    let line = open.map(|text| format!("user_message_chunk {text}"));
+    let at = line.and_then(|line| whole.iter().position(|other| *other == line));
+    at.unwrap_or(whole.len())
 }
 
 /// The recovered picture is a beginning of the whole one, with all in it that was answered, and at
 /// its end what recovery added.
 #[track_caller]
-fn is_beginning(context: &str, left: &[String], whole: &[String], turns: usize) {
+fn is_beginning(context: &str, left: &[String], whole: &[String], open: Option<&str>) {
     let same = left.iter().zip(whole).take_while(|(a, b)| a == b).count();
     assert!(
-        same >= due(whole, turns),
+        same >= due(whole, open),
         "{context}: what was answered is missing: {left:#?}\nof {whole:#?}"
     );
     let rest = &left[same..];
@@ -517,6 +672,54 @@ fn crashes(disk: &Disk, seen: &mut BTreeSet<(bool, u64)>) -> Vec<(String, bool, 
     left
 }
 
+/// What is in an inbox, and what has been said of it, is what the client was told.
+#[track_caller]
+fn check_items(
+    context: &str,
+    known: &Known<'_>,
+    session: usize,
+    items: &[(String, String)],
+    picture: &[String],
+) {
+    for (nth, item) in known.life.items.iter().enumerate() {
+        if item.session != session {
+            continue;
+        }
+        let put = |what: &What| matches!(what, What::Put { item, .. } if *item == nth);
+        let drop = |what: &What| *what == What::Drop(nth);
+        let change = |what: &What| *what == What::Change(nth);
+        let said = |line: &&String| {
+            let text = line.strip_prefix("user_message_chunk ");
+            text.is_some_and(|text| item.is(text))
+        };
+        let said = picture.iter().filter(said).count();
+        let waits: Vec<_> = items.iter().filter(|(text, _)| item.is(text)).collect();
+        let context = format!(
+            "{context}: {:?} is {waits:?}, said {said} times",
+            item.texts
+        );
+        assert!(said <= 1 && waits.len() <= 1, "{context}");
+        if known.answered(drop) > 0 {
+            assert!(waits.is_empty() && said == 0, "{context}, and was deleted");
+        } else if known.answered(put) > 0 && !known.sent(drop) {
+            assert!(waits.len() + said > 0, "{context}, and was put in");
+        }
+        if !known.sent(put) {
+            assert!(
+                waits.is_empty() && said == 0,
+                "{context}, and was never put in"
+            );
+        }
+        if let (Some((text, state)), answered) = (waits.first(), known.answered(change) > 0) {
+            let last = item.texts.last().expect("it has one");
+            assert!(!answered || text == last, "{context}, and was changed");
+            // Its message in the history is what decides whether it began.
+            assert!(said == 0 || state == "uncertain", "{context}");
+            assert!(said == 1 || state == "queued", "{context}");
+        }
+    }
+}
+
 /// Looks at one disk that is left of a moment.
 fn recover(context: &str, disk: Disk, power: bool, known: &Known<'_>, whole: &[Vec<String>]) {
     let files: Vec<_> = disk
@@ -537,8 +740,11 @@ fn recover(context: &str, disk: Disk, power: bool, known: &Known<'_>, whole: &[V
             assert!(!found, "{context}: deleted, and back: {}", loaded.answer);
         } else if !found {
             // What was made and not used may be lost with the power, what was to be deleted too.
-            let may = (power && prompts.is_empty() && known.options(nth, "").is_empty())
-                || known.sent(gone);
+            let put = |what: &What| matches!(what, What::Put { session, .. } if *session == nth);
+            let used = !prompts.is_empty()
+                || !known.options(nth, "").is_empty()
+                || known.answered(put) > 0;
+            let may = (power && !used) || known.sent(gone);
             assert!(may, "{context}: {}", loaded.answer);
         }
         if !found {
@@ -550,7 +756,12 @@ fn recover(context: &str, disk: Disk, power: bool, known: &Known<'_>, whole: &[V
             continue;
         }
         if !known.sent(gone) {
-            is_beginning(&context, &loaded.picture, &whole[nth], prompts.len());
+            is_beginning(
+                &context,
+                &loaded.picture,
+                &whole[nth],
+                known.open_prompt(nth),
+            );
             for option in ["tool_approval", "agent_preset"] {
                 let may = known.options(nth, option);
                 let options = loaded.answer["result"]["configOptions"].as_array().cloned();
@@ -570,6 +781,14 @@ fn recover(context: &str, disk: Disk, power: bool, known: &Known<'_>, whole: &[V
                 );
             }
             open.push((nth, session, loaded.picture));
+        }
+    }
+    let mut left = Vec::new();
+    for (nth, session, picture) in &open {
+        if known.life.items.iter().any(|item| item.session == *nth) {
+            let items = next.items(session);
+            check_items(context, known, *nth, &items, picture);
+            left = items;
         }
     }
     // Nothing goes on by itself.
@@ -625,6 +844,45 @@ fn recover(context: &str, disk: Disk, power: bool, known: &Known<'_>, whole: &[V
                 rest.any(|user| user.contains(prompt)),
                 "{context}: the model is not told of {prompt:?}: {users:#?}"
             );
+        }
+    }
+    // What still waits has its turn when it is told to go on, and no more than once in all.
+    for (nth, session, _) in &open {
+        if left.is_empty() || known.life.items.iter().all(|item| item.session != *nth) {
+            continue;
+        }
+        next.inbox(session, "setPaused", json!({"paused": false}));
+        let answer = next.say(session);
+        assert_eq!(
+            answer["result"]["stopReason"], "end_turn",
+            "{context}: {answer}"
+        );
+        let items = next.items(session);
+        let ran = |command: &str| {
+            let before = known.life.sim.world.ran[..known.ran].iter();
+            before
+                .chain(&next.sim.world.ran)
+                .filter(|line| *line == command)
+                .count()
+        };
+        for (text, state) in &left {
+            let there = items.iter().any(|(other, _)| other == text);
+            assert_eq!(
+                there,
+                state == "uncertain",
+                "{context}: {text} was {state}: {items:?}"
+            );
+            if let Some(command) = ["count-a", "count-z"]
+                .into_iter()
+                .find(|it| text.contains(it))
+            {
+                let times = ran(command);
+                let may = if there { 0..=1 } else { 1..=1 };
+                assert!(
+                    may.contains(&times),
+                    "{context}: {command} ran {times} times"
+                );
+            }
         }
     }
     next.sim.finish();
@@ -717,6 +975,14 @@ fn every_cut_of_every_kind_of_record_loses_no_more_than_the_record() {
             };
             lines.filter(end).count()
         };
+        let prompts: Vec<&str> = life
+            .asked
+            .iter()
+            .filter_map(|asked| match &asked.what {
+                What::Prompt { session: 0, text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
         for cut in 0..=length {
             let mut left = disk.clone();
             left.put(&path, Node::File(bytes[..from + cut].to_vec()));
@@ -735,7 +1001,8 @@ fn every_cut_of_every_kind_of_record_loses_no_more_than_the_record() {
                 "{context}: {}",
                 loaded.answer
             );
-            is_beginning(&context, &loaded.picture, whole, ended(from + cut));
+            let open = prompts.get(ended(from + cut)).copied();
+            is_beginning(&context, &loaded.picture, whole, open);
             if cut % 7 == 0 {
                 next.say(session);
                 let request = next.sim.world.requests.last().expect("the model is asked");
