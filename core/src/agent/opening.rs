@@ -8,38 +8,34 @@
 //! | 3 | the first records are written | the transcript is read, and replayed by a load |
 //! | 4 | the answer | what broke off is mended; the answer |
 
+mod checks;
+mod engines;
+
+pub(super) use checks::{auth_required, check_setup, is_absolute, refused};
+pub(super) use engines::context_window;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Serialize;
-
 use super::loading::Loading;
 use super::options::Axes;
 use super::saving::{Parting, StoreKey, Stored, Then};
 use super::session::Session;
-use super::{Agent, Level, Owner, Preset, models};
+use super::{Agent, Level, Owner};
 use crate::call::{Call, FileKind, News, Outcome};
 use crate::engine::record::{Header, Record, VERSION};
-use crate::engine::{
-    Authority, Brain, Detail, Engine, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, Setup,
-    Verifier, system_prompt,
-};
+use crate::engine::{Engine, PROJECT_FILES, ProjectFile};
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
-use crate::permission::Rules;
 use crate::protocol::Asked;
 use crate::protocol::methods::{LoadSession, NewSession, ResumeSession};
 use crate::protocol::schema::{
-    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, ResumeSessionResponse,
-    SessionId, SystemPrompt,
+    LoadSessionResponse, NewSessionRequest, NewSessionResponse, ResumeSessionResponse, SessionId,
 };
-use crate::settings::Settings;
 use crate::store::{SessionFiles, Summary};
-use crate::tools::Workspace;
-use crate::wire::text::cut;
 use crate::wire::{RequestKey, RpcError};
 
 /// A request that opens a session and is not answered yet.
@@ -68,33 +64,6 @@ pub(super) enum How {
     New(Asked<NewSession>),
     Load(Asked<LoadSession>),
     Resume(Asked<ResumeSession>),
-}
-
-#[derive(Serialize)]
-struct Code<'a> {
-    code: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AuthRequired<'a> {
-    code: &'a str,
-    model: &'a str,
-    how_to: &'a str,
-}
-
-/// −32602 with a code.
-pub(super) fn refused(code: &str, message: &str) -> RpcError {
-    RpcError::invalid_params(message).with_data(&Code { code })
-}
-
-/// −32000: no key, or no model, that can be used.
-pub(super) fn auth_required(model: &str, how_to: &str) -> RpcError {
-    RpcError::auth_required(how_to).with_data(&AuthRequired {
-        code: "auth_required",
-        model,
-        how_to,
-    })
 }
 
 impl Opening {
@@ -147,42 +116,6 @@ impl Agent {
         if let Some(opening) = self.openings.get(&key) {
             let path = opening.cwd.clone();
             self.start(Owner::Opening(key), Call::Resolve { path });
-        }
-    }
-
-    /// What new sessions are set to.
-    fn new_axes(&self) -> Result<Axes, RpcError> {
-        let model = self.usable_model()?;
-        Ok(Axes {
-            model,
-            effort: None,
-            preset: self.config.preset,
-            posture: self.config.permission_mode.start,
-            mode: Default::default(),
-        })
-    }
-
-    /// The name of the model that new sessions start with, if it can be used.
-    pub(super) fn usable_model(&self) -> Result<String, RpcError> {
-        if self.config.script.is_some() {
-            return Ok(models::SCRIPT.into());
-        }
-        let settings = &self.config.settings;
-        if let Some(fault) = &settings.fault {
-            return Err(auth_required("", fault));
-        }
-        let asked = self.config.model.as_deref();
-        let choice = models::default(settings, asked).map_err(|why| {
-            auth_required(
-                asked
-                    .or(settings.default_model.as_deref())
-                    .unwrap_or_default(),
-                &why,
-            )
-        })?;
-        match models::how_to(settings, choice.provider) {
-            Some(how_to) => Err(auth_required(&choice.name(), &how_to)),
-            None => Ok(choice.name()),
         }
     }
 
@@ -415,64 +348,6 @@ impl Agent {
         }
     }
 
-    /// The engine of a session that is being opened.
-    pub(super) fn make_engine(&mut self, key: RequestKey) -> Result<Engine, RpcError> {
-        let jitter = self.jitter();
-        let Some(opening) = self.openings.get_mut(&key) else {
-            return Err(RpcError::cancelled());
-        };
-        let stored = opening.loading.is_some();
-        let project = core::mem::take(&mut opening.project);
-        let axes = opening.axes.clone();
-        let cwd = opening.cwd.clone();
-        // It was resolved before the project's files were read.
-        let root = opening.root.clone().unwrap_or_else(|| cwd.clone());
-        let rules = self.rules().map_err(|why| refused("bad_rules", &why))?;
-        let brain = match self.brain(&axes) {
-            Ok(brain) => brain,
-            // History can be read without a key.
-            Err(_) if stored => self.brain_or_nobody(&axes),
-            Err(why) => return Err(auth_required(&axes.model, &why)),
-        };
-        // Patterns of files are meant beneath this session's folders.
-        let rules = rules.beneath(&cwd, core::slice::from_ref(&root));
-        let setup = Setup {
-            brain,
-            system: system_prompt(
-                match axes.preset {
-                    Preset::Light => Detail::Short,
-                    Preset::Balanced => Detail::Full,
-                    Preset::Delivery => Detail::Verified,
-                },
-                &self.config.host,
-                &cwd,
-                &bounded(project),
-            ),
-            workspace: {
-                let mut workspace = Workspace::new(
-                    cwd.clone(),
-                    Vec::from([root]),
-                    self.config.host.clone(),
-                    self.config.limits.clone(),
-                );
-                workspace.rules = rules.clone();
-                workspace
-            },
-            authority: Authority::new(self.config.permission_mode, rules, &self.config.limits),
-            light: axes.preset == Preset::Light,
-            max_steps: self
-                .config
-                .max_steps
-                .unwrap_or(self.config.limits.max_steps),
-            context_window: context_window(&self.config.settings, &axes.model),
-            jitter,
-            verifier: Verifier::new(&self.config.settings.verification),
-            pause_unverified: self.config.settings.pause_unverified,
-            delivery: axes.preset == Preset::Delivery,
-        };
-        Ok(Engine::new(setup, &self.config.limits))
-    }
-
     fn open(&mut self, key: RequestKey) {
         match self.make_engine(key) {
             Ok(engine) => self.answer_opened(key, engine),
@@ -560,125 +435,5 @@ impl Agent {
         self.announce_inbox(session);
         self.enqueue(session);
         self.tell_usage(session);
-    }
-
-    fn rules(&self) -> Result<Rules, String> {
-        Rules::parse(
-            &self.config.settings.permissions,
-            self.config.host.user_home.as_deref(),
-        )
-        .map_err(|error| format!("{error}"))
-    }
-
-    /// Who answers for these axes, or that nobody does.
-    pub(super) fn brain_or_nobody(&self, axes: &Axes) -> Brain {
-        self.brain(axes).unwrap_or_else(|why| {
-            let why = self.usable_model().err().map_or(why, |error| error.message);
-            Brain::Nobody(why)
-        })
-    }
-
-    /// Who answers for these axes. Fails if the model is not configured any more.
-    pub(super) fn brain(&self, axes: &Axes) -> Result<Brain, String> {
-        match &self.config.script {
-            Some(script) if axes.model == models::SCRIPT => {
-                Ok(Brain::Script(Box::new(script.answers(&self.config.limits))))
-            }
-            Some(_) | None => {
-                let choice = models::find(&self.config.settings, &axes.model)?;
-                Ok(Brain::Endpoint(Box::new(
-                    choice.endpoint(axes.effort.as_deref()),
-                )))
-            }
-        }
-    }
-}
-
-/// Whether a session may be opened like this.
-pub(super) fn check_setup(
-    cwd: &str,
-    servers: &[McpServer],
-    directories: &[String],
-    prompt: Option<&SystemPrompt>,
-) -> Result<(), RpcError> {
-    if !is_absolute(cwd) {
-        return Err(refused("cwd_not_absolute", "cwd must be an absolute path"));
-    }
-    if !servers.is_empty() {
-        return Err(refused(
-            "mcp_unsupported",
-            "mcpServers must be empty: this version does not connect to MCP servers yet",
-        ));
-    }
-    if !directories.is_empty() {
-        return Err(refused(
-            "acp.additional_directories.disabled",
-            "additionalDirectories must be empty: it is not advertised",
-        ));
-    }
-    if prompt.is_some() {
-        return Err(RpcError::invalid_params("systemPrompt is not advertised"));
-    }
-    Ok(())
-}
-
-/// The size of a model's context, if it is known.
-pub(super) fn context_window(settings: &Settings, model: &str) -> Option<u64> {
-    models::find(settings, model).ok()?.model.context_window
-}
-
-/// The project's files, together no longer than their bound.
-fn bounded(project: Vec<Option<ProjectFile>>) -> Vec<ProjectFile> {
-    let mut left = MAX_PROJECT_BYTES;
-    project
-        .into_iter()
-        .flatten()
-        .map(|mut file| {
-            file.text.truncate(cut(&file.text, left).len());
-            left -= file.text.len();
-            file
-        })
-        .filter(|file| !file.text.trim().is_empty())
-        .collect()
-}
-
-/// Lexical and for every platform: `/x`, `C:\x`, `\\server\share`.
-pub(super) fn is_absolute(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    path.starts_with('/')
-        || path.starts_with("\\\\")
-        || (bytes.len() >= 3
-            && bytes[0].is_ascii_alphabetic()
-            && bytes[1] == b':'
-            && matches!(bytes[2], b'\\' | b'/'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn absolute_is_lexical_and_knows_every_platform() {
-        for path in ["/x", "/", "C:\\x", "c:/x", "\\\\srv\\s"] {
-            assert!(is_absolute(path), "{path}");
-        }
-        for path in ["", "x", "./x", "C:", "C:x", "~", " /x"] {
-            assert!(!is_absolute(path), "{path}");
-        }
-    }
-
-    #[test]
-    fn the_projects_files_share_one_bound() {
-        let file = |n: usize| {
-            Some(ProjectFile {
-                path: "A".into(),
-                text: "x".repeat(n),
-            })
-        };
-        let kept = bounded(Vec::from([file(MAX_PROJECT_BYTES - 1), None, file(10)]));
-        assert_eq!(
-            kept.iter().map(|file| file.text.len()).sum::<usize>(),
-            MAX_PROJECT_BYTES
-        );
     }
 }

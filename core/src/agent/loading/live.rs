@@ -1,0 +1,122 @@
+//! A load or resume of a session that is open already: it is replayed as it stands, and its turn goes
+//! on.
+
+use super::super::opening::How;
+use super::super::saving::Then;
+use super::super::{Agent, standing};
+use super::faults::{mismatch, same_path};
+use super::{Loading, Stage};
+use crate::ids::SessionKey;
+use crate::protocol::schema::{LoadSessionResponse, ResumeSessionResponse};
+use crate::wire::RequestKey;
+
+impl Agent {
+    /// A session that is open already.
+    pub(super) fn reopen_live(&mut self, key: RequestKey, live: SessionKey) {
+        let Some(session) = self.sessions.get(&live) else {
+            return;
+        };
+        let (store, axes, cwd) = (session.store, session.axes.clone(), session.cwd.clone());
+        let Some(opening) = self.openings.get_mut(&key) else {
+            return;
+        };
+        if !same_path(&opening.cwd, &cwd) {
+            return self.refuse_opening(key, mismatch(&cwd));
+        }
+        opening.axes = axes;
+        if let Some(loading) = &mut opening.loading {
+            loading.live = Some(live);
+        }
+        if matches!(opening.how, How::Resume(_)) {
+            return self.answer_live(key);
+        }
+        // What is remembered by now is replayed, so it has to be in the file first.
+        let place = self
+            .stores
+            .get(&store)
+            .map_or(0, |stored| stored.journal.place());
+        self.when_safe(store, place, Then::Open(key));
+    }
+
+    /// What an open session remembers is in its file: it is replayed from there.
+    pub(in crate::agent) fn replay_live(&mut self, key: RequestKey) {
+        let Some(loading) = self.loading(key) else {
+            return;
+        };
+        let Some(live) = loading.live else { return };
+        loading.stage = Stage::Reading;
+        let store = self.sessions.get_mut(&live).map(|session| {
+            session.replaying += 1;
+            session.store
+        });
+        let Some(stored) = store.and_then(|store| self.stores.get(&store)) else {
+            return;
+        };
+        let (size, kept) = (
+            stored.journal.size(),
+            stored.journal.kept().map(<[u8]>::to_vec),
+        );
+        let Some(loading) = self.loading(key) else {
+            return;
+        };
+        match kept {
+            Some(kept) => {
+                loading.lines.push(&kept);
+                loading.ended = true;
+                self.load_on(key);
+            }
+            None => {
+                loading.until = Some(size);
+                self.read_on(key);
+            }
+        }
+    }
+
+    pub(super) fn answer_live(&mut self, key: RequestKey) {
+        let Some(opening) = self.openings.remove(&key) else {
+            return;
+        };
+        let live = opening.loading.as_ref().and_then(|loading| loading.live);
+        let replay = opening.loading;
+        let axes = live
+            .and_then(|live| self.sessions.get(&live))
+            .map_or(opening.axes, |session| session.axes.clone());
+        let options = Some(self.options(&axes));
+        let modes = Some(standing::modes(axes.mode));
+        match opening.how {
+            How::Load(asked) => {
+                let response = LoadSessionResponse {
+                    modes,
+                    config_options: options,
+                    ..Default::default()
+                };
+                self.side.open(asked, response);
+            }
+            How::Resume(asked) => {
+                let response = ResumeSessionResponse {
+                    modes,
+                    config_options: options,
+                    ..Default::default()
+                };
+                self.side.open(asked, response);
+            }
+            // A new session is not open already.
+            How::New(_) => {}
+        }
+        if let Some(loading) = replay {
+            self.replayed_live(&loading);
+        }
+    }
+
+    /// A load of an open session is over: what is new follows what was old.
+    pub(in crate::agent) fn replayed_live(&mut self, loading: &Loading) {
+        let Some(live) = loading.live.filter(|_| loading.stage != Stage::Head) else {
+            return;
+        };
+        if let Some(session) = self.sessions.get_mut(&live) {
+            session.replaying = session.replaying.saturating_sub(1);
+            self.flush(live);
+            self.enqueue(live);
+        }
+    }
+}

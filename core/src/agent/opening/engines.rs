@@ -1,0 +1,186 @@
+//! The engine of a session that is being opened: which model answers, under which rules, told what.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::super::options::Axes;
+use super::super::{Agent, Preset, models};
+use super::{auth_required, refused};
+use crate::engine::{
+    Authority, Brain, Detail, Engine, MAX_PROJECT_BYTES, ProjectFile, Setup, Verifier,
+    system_prompt,
+};
+use crate::permission::Rules;
+use crate::settings::Settings;
+use crate::tools::Workspace;
+use crate::wire::text::cut;
+use crate::wire::{RequestKey, RpcError};
+
+impl Agent {
+    /// What new sessions are set to.
+    pub(super) fn new_axes(&self) -> Result<Axes, RpcError> {
+        let model = self.usable_model()?;
+        Ok(Axes {
+            model,
+            effort: None,
+            preset: self.config.preset,
+            posture: self.config.permission_mode.start,
+            mode: Default::default(),
+        })
+    }
+
+    /// The name of the model that new sessions start with, if it can be used.
+    pub(in crate::agent) fn usable_model(&self) -> Result<String, RpcError> {
+        if self.config.script.is_some() {
+            return Ok(models::SCRIPT.into());
+        }
+        let settings = &self.config.settings;
+        if let Some(fault) = &settings.fault {
+            return Err(auth_required("", fault));
+        }
+        let asked = self.config.model.as_deref();
+        let choice = models::default(settings, asked).map_err(|why| {
+            auth_required(
+                asked
+                    .or(settings.default_model.as_deref())
+                    .unwrap_or_default(),
+                &why,
+            )
+        })?;
+        match models::how_to(settings, choice.provider) {
+            Some(how_to) => Err(auth_required(&choice.name(), &how_to)),
+            None => Ok(choice.name()),
+        }
+    }
+
+    /// The engine of a session that is being opened.
+    pub(in crate::agent) fn make_engine(&mut self, key: RequestKey) -> Result<Engine, RpcError> {
+        let jitter = self.jitter();
+        let Some(opening) = self.openings.get_mut(&key) else {
+            return Err(RpcError::cancelled());
+        };
+        let stored = opening.loading.is_some();
+        let project = core::mem::take(&mut opening.project);
+        let axes = opening.axes.clone();
+        let cwd = opening.cwd.clone();
+        // It was resolved before the project's files were read.
+        let root = opening.root.clone().unwrap_or_else(|| cwd.clone());
+        let rules = self.rules().map_err(|why| refused("bad_rules", &why))?;
+        let brain = match self.brain(&axes) {
+            Ok(brain) => brain,
+            // History can be read without a key.
+            Err(_) if stored => self.brain_or_nobody(&axes),
+            Err(why) => return Err(auth_required(&axes.model, &why)),
+        };
+        // Patterns of files are meant beneath this session's folders.
+        let rules = rules.beneath(&cwd, core::slice::from_ref(&root));
+        let setup = Setup {
+            brain,
+            system: system_prompt(
+                match axes.preset {
+                    Preset::Light => Detail::Short,
+                    Preset::Balanced => Detail::Full,
+                    Preset::Delivery => Detail::Verified,
+                },
+                &self.config.host,
+                &cwd,
+                &bounded(project),
+            ),
+            workspace: {
+                let mut workspace = Workspace::new(
+                    cwd.clone(),
+                    Vec::from([root]),
+                    self.config.host.clone(),
+                    self.config.limits.clone(),
+                );
+                workspace.rules = rules.clone();
+                workspace
+            },
+            authority: Authority::new(self.config.permission_mode, rules, &self.config.limits),
+            light: axes.preset == Preset::Light,
+            max_steps: self
+                .config
+                .max_steps
+                .unwrap_or(self.config.limits.max_steps),
+            context_window: context_window(&self.config.settings, &axes.model),
+            jitter,
+            verifier: Verifier::new(&self.config.settings.verification),
+            pause_unverified: self.config.settings.pause_unverified,
+            delivery: axes.preset == Preset::Delivery,
+        };
+        Ok(Engine::new(setup, &self.config.limits))
+    }
+
+    fn rules(&self) -> Result<Rules, String> {
+        Rules::parse(
+            &self.config.settings.permissions,
+            self.config.host.user_home.as_deref(),
+        )
+        .map_err(|error| format!("{error}"))
+    }
+
+    /// Who answers for these axes, or that nobody does.
+    pub(in crate::agent) fn brain_or_nobody(&self, axes: &Axes) -> Brain {
+        self.brain(axes).unwrap_or_else(|why| {
+            let why = self.usable_model().err().map_or(why, |error| error.message);
+            Brain::Nobody(why)
+        })
+    }
+
+    /// Who answers for these axes. Fails if the model is not configured any more.
+    pub(in crate::agent) fn brain(&self, axes: &Axes) -> Result<Brain, String> {
+        match &self.config.script {
+            Some(script) if axes.model == models::SCRIPT => {
+                Ok(Brain::Script(Box::new(script.answers(&self.config.limits))))
+            }
+            Some(_) | None => {
+                let choice = models::find(&self.config.settings, &axes.model)?;
+                Ok(Brain::Endpoint(Box::new(
+                    choice.endpoint(axes.effort.as_deref()),
+                )))
+            }
+        }
+    }
+}
+
+/// The size of a model's context, if it is known.
+pub(in crate::agent) fn context_window(settings: &Settings, model: &str) -> Option<u64> {
+    models::find(settings, model).ok()?.model.context_window
+}
+
+/// The project's files, together no longer than their bound.
+fn bounded(project: Vec<Option<ProjectFile>>) -> Vec<ProjectFile> {
+    let mut left = MAX_PROJECT_BYTES;
+    project
+        .into_iter()
+        .flatten()
+        .map(|mut file| {
+            file.text.truncate(cut(&file.text, left).len());
+            left -= file.text.len();
+            file
+        })
+        .filter(|file| !file.text.trim().is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_projects_files_share_one_bound() {
+        let file = |n: usize| {
+            Some(ProjectFile {
+                path: "A".into(),
+                text: "x".repeat(n),
+            })
+        };
+        let kept = bounded(Vec::from([file(MAX_PROJECT_BYTES - 1), None, file(10)]));
+        assert_eq!(
+            kept.iter().map(|file| file.text.len()).sum::<usize>(),
+            MAX_PROJECT_BYTES
+        );
+    }
+}
