@@ -12,6 +12,7 @@ mod machine;
 mod permission;
 mod pressure;
 mod real;
+mod replay;
 mod runtimes;
 mod schema;
 mod settle;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use reasonix_tests::disk::{Disk, Keep, Node};
 use reasonix_tests::json::{self, Value, json};
 use reasonix_tests::provider::{
-    Answer, Step, calls, done, finish, hang, reasoning, say, text, tool,
+    Answer, Step, calls, data, done, finish, hang, reasoning, say, text, tool,
 };
 use reasonix_tests::sim::{Card, Moment, Sim, config};
 use reasonix_tests::world::{Command, World, http};
@@ -23,6 +23,23 @@ const HOME: &str = "/home/user/.reasonix";
 fn branches() -> Vec<(&'static str, Vec<Answer>)> {
     let bash = |id: &str, command: &str| tool(id, "bash", json!({"command": command}));
     vec![
+        (
+            "reach",
+            vec![
+                tool(
+                    "g1",
+                    "update_goal",
+                    json!({"status": "continue", "reason": "mehr", "next_action": "reach on"}),
+                ),
+                say("not yet"),
+                tool(
+                    "g2",
+                    "update_goal",
+                    json!({"status": "blocked", "reason": "größer"}),
+                ),
+                say("blocked"),
+            ],
+        ),
         ("count-a", vec![bash("qa", "count-a"), say("counted a")]),
         ("count-z", vec![bash("qz", "count-z"), say("counted z")]),
         ("steerable", vec![bash("qs", "count-s"), say("not steered")]),
@@ -99,7 +116,16 @@ fn branches() -> Vec<(&'static str, Vec<Answer>)> {
             "flaky",
             vec![Answer::stream([text("half")]).then(Step::Cut), say("whole")],
         ),
+        ("Summarize the conversation", vec![say("alles bisher")]),
+        ("fill the window", vec![full("voll")]),
     ]
+}
+
+/// An answer after which the model's window is full.
+fn full(words: &str) -> Answer {
+    let usage = json!({"prompt_tokens": 120_000, "completion_tokens": 9, "total_tokens": 120_009});
+    let usage = data(&json!({"choices": [], "usage": usage}));
+    Answer::stream([text(words), finish("stop"), usage, done()])
 }
 
 /// A world on this disk, as every process finds it.
@@ -342,20 +368,46 @@ impl Life {
     }
 }
 
-/// The script, once, with every moment kept.
-fn life() -> (Life, Vec<Moment>) {
+/// A process at its beginning, from where on every moment is kept.
+fn newborn() -> Life {
     let mut disk = Disk::with_files("/w", &[("a.txt", "alpha\nbeta\n")]);
     disk.put(HOME, Node::Dir);
     let mut sim = begin(disk, 7);
     sim.cards = vec![Card::Choose("allow_once")];
     sim.ask(&json::initialize(9001));
     sim.moments = Some(Vec::new());
-    let mut life = Life {
+    Life {
         sim,
         asked: Vec::new(),
         sessions: Vec::new(),
         items: Vec::new(),
-    };
+    }
+}
+
+/// One session with the kinds of records that the long script has not.
+fn rare_life() -> (Life, Vec<Moment>) {
+    let mut life = newborn();
+    let one = life.new_session();
+    for nth in 0..6 {
+        life.turn(one, &format!("say {nth}"));
+    }
+    life.turn(one, "fill the window");
+    life.turn(one, "say it in short");
+    life.option(one, "agent_preset", "delivery");
+    life.turn(one, "write and do not check");
+    life.option(one, "mode", "goal");
+    life.turn(one, "reach it");
+    life.option(one, "mode", "normal");
+    life.turn(one, "say the end");
+    let moments = life.sim.moments.take().expect("they were wanted");
+    life.sim.finish();
+    life.sim.laws.check();
+    (life, moments)
+}
+
+/// The script, once, with every moment kept.
+fn life() -> (Life, Vec<Moment>) {
+    let mut life = newborn();
     let one = life.new_session();
     life.turn(one, "say it: größer");
     life.option(one, "tool_approval", "auto");
@@ -949,47 +1001,50 @@ fn whatever_a_crash_leaves_is_what_the_client_was_told() {
     );
 }
 
-#[test]
-fn every_cut_of_every_kind_of_record_loses_no_more_than_the_record() {
-    let (life, moments) = life();
-    let whole = whole(&life, &moments);
-    let disk = &moments[moments.len() - 1].disk;
-    let (session, whole) = (&life.sessions[0], &whole[0]);
-    let path = format!("{HOME}/sessions/{session}/transcript.jsonl");
-    let bytes = disk.file(&path).expect("it was written").to_vec();
-    let mut kinds: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+/// The last line of each kind in a file of records, as where it begins and how long it is.
+fn kinds(bytes: &[u8], member: &str) -> BTreeMap<String, (usize, usize)> {
+    let mut kinds = BTreeMap::new();
     let mut from = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let record: Value = serde_json::from_slice(line).expect("a record is JSON");
-        let kind = record["type"].as_str().unwrap_or_default().to_string();
-        // The last of each kind, so that most stands before it.
-        kinds.insert(kind, (from, line.len()));
+        let record: Value = serde_json::from_slice(line).unwrap_or_default();
+        if let Some(kind) = record[member].as_str() {
+            // The last of each kind, so that most stands before it.
+            kinds.insert(kind.to_string(), (from, line.len()));
+        }
         from += line.len();
     }
-    assert!(kinds.len() >= 7, "{kinds:?}");
-    for (kind, (from, length)) in kinds {
-        let ended = |upto: usize| {
-            let lines = bytes[..upto].split(|byte| *byte == b'\n');
-            let end = |line: &&[u8]| {
-                serde_json::from_slice::<Value>(line).is_ok_and(|record| record["type"] == "end")
-            };
-            lines.filter(end).count()
+    kinds
+}
+
+/// Cuts the last record of each kind in the transcript of a session at every byte.
+fn cut_transcript(life: &Life, disk: &Disk, nth: usize, whole: &[String]) -> BTreeSet<String> {
+    let session = &life.sessions[nth];
+    let path = format!("{HOME}/sessions/{session}/transcript.jsonl");
+    let bytes = disk.file(&path).expect("it was written").to_vec();
+    let ended = |upto: usize| {
+        let lines = bytes[..upto].split(|byte| *byte == b'\n');
+        let end = |line: &&[u8]| {
+            serde_json::from_slice::<Value>(line).is_ok_and(|record| record["type"] == "end")
         };
-        let prompts: Vec<&str> = life
-            .asked
-            .iter()
-            .filter_map(|asked| match &asked.what {
-                What::Prompt { session: 0, text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        for cut in 0..=length {
+        lines.filter(end).count()
+    };
+    let prompts: Vec<&str> = life
+        .asked
+        .iter()
+        .filter_map(|asked| match &asked.what {
+            What::Prompt { session, text } if *session == nth => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let kinds = kinds(&bytes, "type");
+    for (kind, (from, length)) in &kinds {
+        for cut in 0..=*length {
             let mut left = disk.clone();
             left.put(&path, Node::File(bytes[..from + cut].to_vec()));
             let mut next = Next::on(left);
             let context = format!("{kind}, {cut} bytes of {length}");
             let loaded = next.load(session);
-            if kind == "session" && cut + 1 < length {
+            if kind == "session" && cut + 1 < *length {
                 // Without its first record there is nothing in it.
                 let none = loaded.answer["error"]["code"] == -32002;
                 let empty = loaded.picture.iter().all(|line| is_mending(line));
@@ -1011,4 +1066,120 @@ fn every_cut_of_every_kind_of_record_loses_no_more_than_the_record() {
             }
         }
     }
+    kinds.into_keys().collect()
+}
+
+#[test]
+fn every_cut_of_every_kind_of_record_loses_no_more_than_the_record() {
+    let mut cut = BTreeSet::new();
+    for (life, moments) in [life(), rare_life()] {
+        let whole = whole(&life, &moments);
+        let disk = &moments[moments.len() - 1].disk;
+        cut.extend(cut_transcript(&life, disk, 0, &whole[0]));
+    }
+    // What is written when a session is opened that broke off.
+    let (life, moments) = rare_life();
+    let whole = whole(&life, &moments);
+    let mut left = moments[moments.len() - 1].disk.clone();
+    let session = life.sessions[0].clone();
+    let path = format!("{HOME}/sessions/{session}/transcript.jsonl");
+    let bytes = left.file(&path).expect("it was written");
+    left.put(&path, Node::File(bytes[..bytes.len() - 3].to_vec()));
+    let mut next = Next::on(left);
+    next.load(&session);
+    next.sim.finish();
+    let mended = next.sim.world.disk.after_crash(true, |_| Keep::All);
+    cut.extend(cut_transcript(&life, &mended, 0, &whole[0]));
+    let all = [
+        "assistant",
+        "call",
+        "end",
+        "goal",
+        "mended",
+        "note",
+        "options",
+        "plan",
+        "result",
+        "session",
+        "summary",
+        "user",
+    ];
+    assert_eq!(cut.iter().map(String::as_str).collect::<Vec<_>>(), all);
+}
+
+#[test]
+fn every_cut_of_every_kind_of_change_of_an_inbox_loses_no_more_than_the_change() {
+    let (life, moments) = life();
+    let whole = whole(&life, &moments);
+    let nth = life.items[0].session;
+    let session = &life.sessions[nth];
+    let path = format!("{HOME}/sessions/{session}/inbox.jsonl");
+    let last = &moments[moments.len() - 1].disk;
+    let bytes = last.file(&path).expect("it was written").to_vec();
+    let mut cut_kinds = BTreeSet::new();
+    for (kind, (from, length)) in kinds(&bytes, "op") {
+        let is_there = |moment: &&Moment| {
+            let there = moment.disk.file(&path).map_or(0, <[u8]>::len);
+            there >= from + length
+        };
+        // The line is on its way, and nobody was told of it.
+        let moment = moments.iter().find(is_there).expect("it was written");
+        let known = Known::at(&life, moment);
+        let now = moment.disk.after_crash(true, |_| Keep::All);
+        for cut in 0..=length {
+            let context = format!("{kind}, {cut} bytes of {length}");
+            let mut left = now.clone();
+            left.put(&path, Node::File(bytes[..from + cut].to_vec()));
+            if cut % 16 == 0 || cut + 1 >= length {
+                recover(&context, left.clone(), true, &known, &whole);
+            }
+            let mut next = Next::on(left);
+            let loaded = next.load(session);
+            assert!(loaded.answer.get("result").is_some(), "{context}");
+            let items = next.items(session);
+            check_items(&context, &known, nth, &items, &loaded.picture);
+            is_not_damaged(&context, &next.sim.world.disk);
+        }
+        cut_kinds.insert(kind);
+    }
+    // Another process takes it over, and dies while it says so.
+    let before = last.after_crash(true, |_| Keep::All);
+    let mut next = Next::on(before.clone());
+    next.load(session);
+    let items = next.items(session);
+    let bytes = next
+        .sim
+        .world
+        .disk
+        .file(&path)
+        .expect("it is there")
+        .to_vec();
+    let (from, length) = kinds(&bytes, "op")["recover"];
+    for cut in 0..=length {
+        let context = format!("recover, {cut} bytes of {length}");
+        let mut left = before.clone();
+        left.put(&path, Node::File(bytes[..from + cut].to_vec()));
+        let mut third = Next::on(left);
+        third.load(session);
+        assert_eq!(third.items(session), items, "{context}");
+        let list = third.inbox(session, "list", json!({}));
+        assert_eq!(list["paused"], true, "{context}: {list}");
+        is_not_damaged(&context, &third.sim.world.disk);
+    }
+    cut_kinds.insert("recover".into());
+    // The others (`keep`, `receipt`) are only written with a whole file, which is there or is not.
+    let all = [
+        "add", "drop", "edit", "inbox", "move", "pause", "recover", "set",
+    ];
+    assert_eq!(
+        cut_kinds.iter().map(String::as_str).collect::<Vec<_>>(),
+        all
+    );
+}
+
+/// A torn line is no damage: nothing is set aside for it.
+#[track_caller]
+fn is_not_damaged(context: &str, disk: &Disk) {
+    let aside = disk.paths().find(|(path, _)| path.contains("damaged"));
+    assert_eq!(aside, None, "{context}");
 }
