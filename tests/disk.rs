@@ -86,6 +86,12 @@ impl Disk {
         self.settle();
     }
 
+    /// Takes away what is at a path, for good.
+    pub fn take(&mut self, path: &str) {
+        self.files.remove(path);
+        self.settle();
+    }
+
     /// The bytes of a file, if there is one.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         match self.files.get(path) {

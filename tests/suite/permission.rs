@@ -2,22 +2,19 @@
 //! their code. Command lines are made from a tree, so the model knows what they run without reading
 //! them; path patterns come with the list of what they cover.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use reasonix_core::permission::{
-    Access, Action, Ceiling, Gate, Grant, Grants, PermissionMode, Posture, Rules, Target, Verdict,
-    decide,
+    Access, Action, Ceiling, Gate, Grant, Grants, Posture, Rules, Target, Verdict, decide,
 };
 use reasonix_core::settings::Permissions;
-use reasonix_tests::json::{self, Value, json};
-use reasonix_tests::provider::{say, tool};
-use reasonix_tests::sim::{Card, Sim, config};
-use reasonix_tests::world::{Command, World, http};
 
 /// A word of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+pub enum Word {
     Plain(&'static str),
     /// The same in quotes: the command gets it without them.
     Quoted(&'static str),
@@ -27,7 +24,7 @@ enum Word {
 
 /// A command line as a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Line {
+pub enum Line {
     Simple(Vec<Word>),
     /// Two lines with an operator between them.
     Both(Box<Line>, &'static str, Box<Line>),
@@ -55,7 +52,7 @@ const ARGUMENTS: [&str; 8] = [
 ];
 
 impl Line {
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let words = |words: &[Word]| {
             let texts = words.iter().map(|word| match word {
                 Word::Plain(text) => text.to_string(),
@@ -212,7 +209,7 @@ fn words() -> impl Strategy<Value = Vec<Word>> {
     })
 }
 
-fn line() -> impl Strategy<Value = Line> {
+pub fn line() -> impl Strategy<Value = Line> {
     let leaf = prop_oneof![
         6 => words().prop_map(Line::Simple),
         2 => (prop::sample::select(vec!["sudo", "env", "timeout 5", "nohup", "xargs", "command"]), words())
@@ -235,7 +232,7 @@ fn line() -> impl Strategy<Value = Line> {
 }
 
 /// Files: as they are asked for, what they really are, and whether that is inside the root.
-const FILES: [(&str, &str, bool); 6] = [
+pub const FILES: [(&str, &str, bool); 6] = [
     ("/w/src/a.rs", "/w/src/a.rs", true),
     ("/w/.env", "/w/.env", true),
     ("/w/secrets/key", "/w/secrets/key", true),
@@ -276,7 +273,7 @@ const COMMANDS: [(&[&str], bool); 6] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+pub enum Rule {
     Read(usize),
     Edit(usize),
     Bash(usize),
@@ -285,7 +282,7 @@ enum Rule {
 }
 
 impl Rule {
-    fn text(self) -> String {
+    pub fn text(self) -> String {
         match self {
             Self::Read(pattern) => format!("Read({})", PATTERNS[pattern].0),
             Self::Edit(pattern) => format!("Edit({})", PATTERNS[pattern].0),
@@ -311,13 +308,13 @@ fn rule() -> impl Strategy<Value = Rule> {
     ]
 }
 
-fn list() -> impl Strategy<Value = Vec<Rule>> {
+pub fn list() -> impl Strategy<Value = Vec<Rule>> {
     prop::collection::vec(rule(), 0..3)
 }
 
 /// What is about to be done.
 #[derive(Clone, Debug)]
-enum Deed {
+pub enum Deed {
     Read(usize),
     Edit(Vec<usize>),
     Run(Line, bool),
@@ -451,7 +448,7 @@ impl Deed {
 
 /// What the person said yes to for good.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Held {
+pub enum Held {
     Edits,
     Words(Vec<&'static str>),
     Exactly(String),
@@ -459,7 +456,7 @@ enum Held {
 }
 
 impl Held {
-    fn by(deed: &Deed) -> Option<Self> {
+    pub fn by(deed: &Deed) -> Option<Self> {
         match deed {
             Deed::Edit(_) => deed.inside().then_some(Self::Edits),
             Deed::Run(line, _) => deed.inside().then(|| match line.literal() {
@@ -501,14 +498,14 @@ fn known_verb(program: &str, verb: Option<&&str>) -> bool {
 
 /// A gate in words.
 #[derive(Clone, Debug)]
-struct Setting {
-    posture: Posture,
-    ceiling: Posture,
-    accept_edits: bool,
-    planning: bool,
-    deny: Vec<Rule>,
-    ask: Vec<Rule>,
-    allow: Vec<Rule>,
+pub struct Setting {
+    pub posture: Posture,
+    pub ceiling: Posture,
+    pub accept_edits: bool,
+    pub planning: bool,
+    pub deny: Vec<Rule>,
+    pub ask: Vec<Rule>,
+    pub allow: Vec<Rule>,
 }
 
 fn setting() -> impl Strategy<Value = Setting> {
@@ -546,106 +543,215 @@ impl Setting {
         rules.beneath("/w", &["/w".into()])
     }
 
-    /// What must come of a deed, given how sure it is that rules forbid it or ask about it.
-    fn judge(&self, deed: &Deed, held: &BTreeSet<Held>, denied: Sure, asked: Sure) -> Word3 {
+    /// What there is to know of a deed, whatever the posture.
+    fn weigh(&self, deed: &Deed, held: &BTreeSet<Held>) -> Facts {
+        let most = |rules: &[Rule]| {
+            let each = rules.iter().map(|rule| deed.meant_by(*rule));
+            each.max().unwrap_or(Sure::No)
+        };
+        // What cannot be read may be taken for worse than it is, never for better.
+        let plain = match deed {
+            Deed::Run(line, _) => line.plain(),
+            _ => true,
+        };
+        let all = |rules: &[Rule]| {
+            let from = most(rules);
+            let worse = !plain && rules.iter().any(|rule| matches!(rule, Rule::Bash(_)));
+            let to = if worse { Sure::Yes } else { from };
+            let range = [Sure::No, Sure::Maybe, Sure::Yes].into_iter();
+            range.filter(|sure| (from..=to).contains(sure)).collect()
+        };
+        Facts {
+            writes: deed.writes(),
+            protected: matches!(deed, Deed::NewRoot),
+            edit: matches!(deed, Deed::Edit(_)) && deed.inside(),
+            free: matches!(deed, Deed::Todo)
+                || (matches!(deed, Deed::Read(_)) && deed.inside())
+                || held.iter().any(|held| held.covers(deed))
+                || self.allow.iter().any(|rule| deed.allowed_by(*rule)),
+            always: Held::by(deed).is_some(),
+            denied: all(&self.deny),
+            asked: all(&self.ask),
+        }
+    }
+
+    /// All that may come of a deed.
+    pub fn expect(&self, deed: &Deed, held: &BTreeSet<Held>) -> Vec<Word3> {
+        self.at().expect(&self.weigh(deed, held))
+    }
+
+    pub fn at(&self) -> At {
+        At {
+            posture: self.posture,
+            ceiling: self.ceiling,
+            accept_edits: self.accept_edits,
+            planning: self.planning,
+        }
+    }
+}
+
+/// What there is to know of a deed.
+#[derive(Clone, Debug)]
+struct Facts {
+    writes: bool,
+    protected: bool,
+    /// An edit inside the roots.
+    edit: bool,
+    /// It needs no leave, or has it.
+    free: bool,
+    /// It can be allowed for good.
+    always: bool,
+    /// How sure it is that a rule forbids it: all that a careful reader may think.
+    denied: Vec<Sure>,
+    /// The same, that a rule says to ask.
+    asked: Vec<Sure>,
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    posture: Posture,
+    ceiling: Posture,
+    accept_edits: bool,
+    planning: bool,
+}
+
+impl At {
+    /// Every place a session can stand at.
+    fn everywhere() -> impl Iterator<Item = Self> {
+        let flags = [(false, false), (false, true), (true, false), (true, true)];
+        Posture::ALL.into_iter().flat_map(move |ceiling| {
+            Posture::ALL.into_iter().flat_map(move |posture| {
+                flags.into_iter().map(move |(accept_edits, planning)| Self {
+                    posture,
+                    ceiling,
+                    accept_edits,
+                    planning,
+                })
+            })
+        })
+    }
+
+    fn judge(self, facts: &Facts, denied: Sure, asked: Sure) -> Word3 {
         let posture = self.posture.min(self.ceiling);
-        let protected = matches!(deed, Deed::NewRoot);
         let blocked = denied == Sure::Yes
-            || (self.planning && deed.writes() && !protected)
-            || (posture == Posture::ReadOnly && deed.writes());
+            || (self.planning && facts.writes && !facts.protected)
+            || (posture == Posture::ReadOnly && facts.writes);
         if blocked {
             return Word3::Deny;
         }
         // A rule that may be about it makes it ask; yolo asks for protected decisions only.
         let told = (asked > Sure::No || denied == Sure::Maybe) && posture < Posture::Yolo;
-        let free = matches!(deed, Deed::Todo)
-            || (matches!(deed, Deed::Read(_)) && deed.inside())
-            || (matches!(deed, Deed::Edit(_)) && deed.inside() && self.accept_edits)
-            || held.iter().any(|held| held.covers(deed))
-            || self.allow.iter().any(|rule| deed.allowed_by(*rule));
-        let runs = !protected && !told && (free || posture >= Posture::Auto);
+        let free = facts.free || (facts.edit && self.accept_edits);
+        let runs = !facts.protected && !told && (free || posture >= Posture::Auto);
         match runs {
             true => Word3::Allow,
             false if posture < Posture::Ask => Word3::Deny,
-            false => Word3::Ask(!protected && !told && Held::by(deed).is_some()),
+            false => Word3::Ask(!facts.protected && !told && facts.always),
         }
     }
 
-    /// All that may come of a deed: what cannot be read may be taken for worse than it is, never
-    /// for better.
-    fn expect(&self, deed: &Deed, held: &BTreeSet<Held>) -> Vec<Word3> {
-        let most = |rules: &[Rule]| {
-            let each = rules.iter().map(|rule| deed.meant_by(*rule));
-            each.max().unwrap_or(Sure::No)
-        };
-        let (denied, asked) = (most(&self.deny), most(&self.ask));
-        let plain = match deed {
-            Deed::Run(line, _) => line.plain(),
-            _ => true,
-        };
-        if plain {
-            return vec![self.judge(deed, held, denied, asked)];
-        }
-        let up = |from: Sure, rules: &[Rule]| {
-            let worse = rules.iter().any(|rule| matches!(rule, Rule::Bash(_)));
-            let to = if worse { Sure::Yes } else { from };
-            [Sure::No, Sure::Maybe, Sure::Yes]
-                .into_iter()
-                .filter(move |sure| (from..=to).contains(sure))
-                .collect::<Vec<_>>()
-        };
-        let mut all = Vec::new();
-        for denied in up(denied, &self.deny) {
-            for asked in up(asked, &self.ask) {
-                all.push(self.judge(deed, held, denied, asked));
+    fn expect(self, facts: &Facts) -> Vec<Word3> {
+        let mut all = Vec::with_capacity(1);
+        for denied in &facts.denied {
+            for asked in &facts.asked {
+                all.push(self.judge(facts, *denied, *asked));
             }
         }
         all
+    }
+
+    fn decide(self, action: &Action, rules: &Rules, grants: &Grants) -> Verdict {
+        let gate = Gate {
+            posture: self.posture,
+            ceiling: Ceiling::at(self.ceiling),
+            accept_edits: self.accept_edits,
+            planning: self.planning,
+            rules,
+            grants,
+        };
+        decide(action, &gate)
     }
 }
 
 /// A verdict without its words; of a card, whether it has an "always".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word3 {
+pub enum Word3 {
     Deny,
     Ask(bool),
     Allow,
 }
 
-proptest! {
-    #![proptest_config(crate::machine::cases(1500))]
+impl Word3 {
+    fn of(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Deny { .. } => Self::Deny,
+            Verdict::Ask { always } => Self::Ask(always.is_some()),
+            Verdict::Allow { .. } => Self::Allow,
+        }
+    }
 
-    #[test]
-    fn every_verdict_is_the_one_the_rules_mean(
-        setting in setting(),
-        deeds in prop::collection::vec((deed(), any::<bool>()), 1..8),
-    ) {
+    fn rank(self) -> u8 {
+        match self {
+            Self::Deny => 0,
+            Self::Ask(_) => 1,
+            Self::Allow => 2,
+        }
+    }
+}
+
+/// Decisions that are compared with the model in every run.
+const DECISIONS: u64 = 1_000_000;
+
+#[test]
+fn every_verdict_is_the_one_the_rules_mean() {
+    let config = ProptestConfig {
+        source_file: Some(file!()),
+        ..crate::machine::cases(3000)
+    };
+    let enough = config.cases >= 3000;
+    let mut runner = TestRunner::new(config);
+    let deeds = prop::collection::vec((deed(), any::<bool>()), 3..5);
+    let decisions = Cell::new(0);
+    let result = runner.run(&(setting(), deeds), |(setting, deeds)| {
         let rules = setting.rules();
         let mut grants = Grants::new(64);
         let mut held = BTreeSet::new();
         for (deed, always) in &deeds {
             let action = deed.action();
-            let gate = Gate {
-                posture: setting.posture,
-                ceiling: Ceiling::at(setting.ceiling),
-                accept_edits: setting.accept_edits,
-                planning: setting.planning,
-                rules: &rules,
-                grants: &grants,
-            };
-            let verdict = decide(&action, &gate);
-            let seen = match &verdict {
-                Verdict::Deny { .. } => Word3::Deny,
-                Verdict::Ask { always } => Word3::Ask(always.is_some()),
-                Verdict::Allow { .. } => Word3::Allow,
-            };
-            let expected = setting.expect(deed, &held);
-            prop_assert!(
-                expected.contains(&seen),
-                "{action:?}: {verdict:?}, not {expected:?}\n{setting:?}\nheld: {held:?}"
-            );
+            let facts = setting.weigh(deed, &held);
+            let mut below: [[u8; 5]; 4] = [[0; 5]; 4];
+            for (n, at) in At::everywhere().enumerate() {
+                let verdict = at.decide(&action, &rules, &grants);
+                let seen = Word3::of(&verdict);
+                let expected = at.expect(&facts);
+                prop_assert!(
+                    expected.contains(&seen),
+                    "{action:?}: {verdict:?}, not {expected:?}\n{at:?} {setting:?}\nheld: {held:?}"
+                );
+                // A higher posture and a higher ceiling take nothing away.
+                let (column, flags) = (n / 4 % 5, n % 4);
+                let left = if column == 0 {
+                    0
+                } else {
+                    below[flags][column - 1]
+                };
+                prop_assert!(
+                    seen.rank() >= left.max(below[flags][column]),
+                    "{at:?} {action:?}"
+                );
+                below[flags][column] = seen.rank();
+                decisions.set(decisions.get() + 1);
+            }
             // The person says "always" whenever the card has it, half of the time.
-            if let (Verdict::Ask { always: Some(grant) }, true) = (verdict, *always) {
+            let verdict = setting.at().decide(&action, &rules, &grants);
+            if let (
+                Verdict::Ask {
+                    always: Some(grant),
+                },
+                true,
+            ) = (verdict, *always)
+            {
                 let expected = Held::by(deed).expect("only what can be held is offered");
                 let same = match (&grant, &expected) {
                     (Grant::Edits, Held::Edits) => true,
@@ -659,157 +765,67 @@ proptest! {
                 held.insert(expected);
             }
         }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}\n{runner}");
     }
-}
-
-/// A tool call of the model in a whole agent, and what the person says if they are asked.
-#[derive(Clone, Debug)]
-enum Step {
-    Run(Line, Said),
-    /// One of the first three files above.
-    Write(usize, Said),
-    /// The client moves the posture.
-    Move(Posture),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    Once,
-    Always,
-    No,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let said = || prop::sample::select(vec![Said::Once, Said::Always, Said::No]);
-    prop_oneof![
-        5 => (line(), said()).prop_map(|(line, said)| Step::Run(line, said)),
-        2 => (0..3_usize, said()).prop_map(|(file, said)| Step::Write(file, said)),
-        3 => prop::sample::select(Posture::ALL.to_vec()).prop_map(Step::Move),
-    ]
+    assert!(
+        !enough || decisions.get() >= DECISIONS,
+        "{}",
+        decisions.get()
+    );
 }
 
 proptest! {
-    #![proptest_config(crate::machine::cases(96))]
+    #![proptest_config(crate::machine::cases(256))]
 
-    /// The same model over a whole agent: what ran, what was asked, and what the client may set.
+    /// What a rule forbids or asks about can only take away, what one allows only give, and neither
+    /// a posture nor a grant gives anything back.
     #[test]
-    fn an_agent_does_what_its_flag_its_rules_and_its_person_allow(
-        flag in prop::sample::select(vec![None, Some("read-only"), Some("dontAsk"), Some("ask"), Some("acceptEdits"), Some("auto"), Some("bypassPermissions")]),
-        rules in (list(), list(), list()),
-        steps in prop::collection::vec(step(), 1..8),
+    fn rules_only_do_what_their_list_is_for(
+        setting in setting(),
+        deed in deed(),
+        more in rule(),
     ) {
-        let mode = flag.map_or(PermissionMode::default(), |flag| {
-            PermissionMode::parse(flag).expect("the flags above are known")
-        });
-        let mut setting = Setting {
-            posture: mode.start,
-            ceiling: mode.ceiling.posture(),
-            accept_edits: mode.accept_edits,
-            planning: false,
-            deny: rules.0,
-            ask: rules.1,
-            allow: rules.2,
+        let action = deed.action();
+        let none = Grants::new(1);
+        let with = |list: usize| {
+            let mut setting = setting.clone();
+            [&mut setting.deny, &mut setting.ask, &mut setting.allow][list].push(more);
+            Word3::of(&setting.at().decide(&action, &setting.rules(), &none)).rank()
         };
-        let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text()).collect::<Vec<_>>();
-        let mut config = config();
-        config.permission_mode = mode;
-        config.settings.permissions = Permissions {
-            allow: texts(&setting.allow),
-            ask: texts(&setting.ask),
-            deny: texts(&setting.deny),
-        };
-        let mut world = World::with_files("/w", &[]);
-        world.commands = vec![Command {
-            contains: String::new(),
-            output: b"ran\n".to_vec(),
-            takes: Some(std::time::Duration::ZERO),
-            code: 0,
-        }];
-        let mut sim = Sim::new(config, world);
-        let session = sim.open(json!({}), "/w");
-        let mut held = BTreeSet::new();
-        for (id, step) in (1_u64..).zip(&steps) {
-            let (deed, arguments, said) = match step {
-                Step::Move(posture) => {
-                    let answer = sim.ask(&json::request(id, "session/set_config_option", json!({
-                        "sessionId": session, "configId": "tool_approval", "value": posture.name(),
-                    })));
-                    let may = *posture <= setting.ceiling
-                        && (flag.is_some() || *posture >= Posture::Ask);
-                    prop_assert_eq!(answer.get("result").is_some(), may, "{}", answer);
-                    if may {
-                        setting.posture = *posture;
-                    }
-                    continue;
-                }
-                Step::Run(line, said) => {
-                    (Deed::Run(line.clone(), true), json!({"command": line.text()}), *said)
-                }
-                Step::Write(file, said) => {
-                    let content = format!("{id}");
-                    let arguments = json!({"path": FILES[*file].0, "content": content});
-                    (Deed::Edit(vec![*file]), arguments, *said)
-                }
-            };
-            let write = matches!(step, Step::Write(..));
-            let name = if write { "write_file" } else { "bash" };
-            sim.world.answers = [
-                http(&tool(&format!("c{id}"), name, arguments)),
-                http(&say("k")),
-            ]
-            .into();
-            sim.cards = vec![Card::Choose(match said {
-                Said::Once => "allow_once",
-                Said::Always => "allow_always",
-                Said::No => "reject_once",
-            })];
-            let cards = |sim: &Sim| {
-                let cards = sim.frames.iter();
-                cards
-                    .filter(|frame| frame["method"] == "session/request_permission")
-                    .cloned()
-                    .collect::<Vec<Value>>()
-            };
-            let before = (cards(&sim).len(), sim.world.ran.len());
-            // A card without an "always" cannot be answered so: then it stays open.
-            sim.send(&json::prompt(id, &session, "go"));
-            sim.run_for(std::time::Duration::from_secs(1));
-            let asked = cards(&sim).split_off(before.0);
-            let offered = |card: &Value| {
-                let options = card["params"]["options"].as_array().cloned().unwrap_or_default();
-                options.iter().any(|option| option["kind"] == "allow_always")
-            };
-            let always = asked.first().map(offered);
-            let stuck = always == Some(false) && said == Said::Always;
-            if stuck {
-                sim.send(&json::cancel(&session));
-            }
-            sim.answer(id);
-            let ran = match step {
-                Step::Write(file, _) => {
-                    sim.world.file(FILES[*file].0) == Some(id.to_string().as_bytes())
-                }
-                _ => sim.world.ran.len() > before.1,
-            };
-            let expected = setting.expect(&deed, &held);
-            let seen = match always {
-                Some(always) => Word3::Ask(always),
-                None if ran => Word3::Allow,
-                None => Word3::Deny,
-            };
-            prop_assert!(
-                expected.contains(&seen),
-                "{step:?}: {seen:?}, not {expected:?}\n{setting:?}\nheld: {held:?}"
-            );
-            prop_assert!(asked.len() <= 1, "asked twice");
-            if always.is_some() {
-                prop_assert_eq!(ran, said != Said::No && !stuck, "{:?}: {:?}", step, said);
-                if ran && said == Said::Always {
-                    held.extend(Held::by(&deed));
-                }
-            }
+        let plain = Word3::of(&setting.at().decide(&action, &setting.rules(), &none)).rank();
+        prop_assert!(with(0) <= plain, "a deny rule gave something");
+        prop_assert!(with(1) <= plain, "an ask rule gave something");
+        prop_assert!(with(2) >= plain, "an allow rule took something away");
+        let mut grants = Grants::new(1);
+        if let Some(grant) = Grant::for_action(&action) {
+            grants.add(grant);
+            let held = Word3::of(&setting.at().decide(&action, &setting.rules(), &grants)).rank();
+            prop_assert!(held >= plain, "a grant took something away");
+            let planning = At { planning: true, ..setting.at() };
+            let free = At { planning: false, ..setting.at() };
+            let rank = |at: At| Word3::of(&at.decide(&action, &setting.rules(), &grants)).rank();
+            prop_assert!(rank(planning) <= rank(free), "planning gave something");
         }
-        sim.finish();
-        sim.laws.check();
+    }
+
+    /// Ceilings only meet: in any order, any number of times, and never to something higher.
+    #[test]
+    fn ceilings_meet_in_any_order(
+        ceilings in prop::collection::vec(prop::sample::select(Posture::ALL.to_vec()), 1..6),
+        wanted in prop::sample::select(Posture::ALL.to_vec()),
+    ) {
+        let meet = |postures: &mut dyn Iterator<Item = &Posture>| {
+            postures.fold(Ceiling::TOP, |met, posture| met.meet(Ceiling::at(*posture)))
+        };
+        let met = meet(&mut ceilings.iter());
+        prop_assert_eq!(met, meet(&mut ceilings.iter().rev()));
+        prop_assert_eq!(met, meet(&mut ceilings.iter().chain(&ceilings)));
+        let lowest = ceilings.iter().min().copied();
+        prop_assert_eq!(Some(met.posture()), lowest);
+        prop_assert_eq!(met.clip(wanted), wanted.min(met.posture()));
+        prop_assert_eq!(met.admits(wanted), met.clip(wanted) == wanted);
     }
 }
