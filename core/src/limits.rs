@@ -176,6 +176,11 @@ pub struct Limits {
     pub parallel_lookups: usize,
     /// Sessions in one page of a list.
     pub list_page: usize,
+    /// Folders of a session beside its working directory.
+    pub max_roots: usize,
+    /// Entries of a folder that are looked through for keys before it becomes a root; one with more
+    /// does not become one.
+    pub root_entries: usize,
     /// A session that was never prompted is removed after this long.
     pub unused_session: Duration,
 }
@@ -266,6 +271,8 @@ impl Default for Limits {
             max_stored: 100_000,
             parallel_lookups: 16,
             list_page: 100,
+            max_roots: 32,
+            root_entries: 100_000,
             unused_session: Duration::from_secs(7 * 24 * 3600),
         }
     }

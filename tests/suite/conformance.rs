@@ -14,6 +14,7 @@ mod permission;
 mod pressure;
 mod real;
 mod replay;
+mod roots;
 mod runtimes;
 mod schema;
 mod settle;

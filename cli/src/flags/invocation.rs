@@ -272,6 +272,7 @@ fn config(args: &AgentArgs, settings: Settings) -> Result<Config, Failure> {
     config.preset = args.preset().unwrap_or_default();
     config.max_steps = args.max_steps;
     config.ephemeral = args.ephemeral;
+    config.workspace_only = args.workspace_only;
     Ok(config)
 }
 

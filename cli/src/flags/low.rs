@@ -99,6 +99,10 @@ pub struct AgentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
 
+    /// Let sessions have their working directory and no other folder
+    #[arg(long)]
+    pub workspace_only: bool,
+
     /// Keep sessions in memory only: nothing is written beneath the agent's home
     #[arg(long)]
     pub ephemeral: bool,

@@ -66,6 +66,8 @@ pub struct Found {
     pub id: SessionId,
     /// Its folder, as it is stored: the agent wants to hear it so.
     pub cwd: String,
+    /// Its folders beside that which are there.
+    pub directories: Vec<String>,
     /// For a person: which it is, what it is about and how old.
     pub said: String,
 }
@@ -105,8 +107,21 @@ pub fn to_go_on(
     Ok(Found {
         id: session.session_id.clone(),
         cwd: session.cwd.clone(),
+        directories: there(&session.additional_directories, &mut said),
         said,
     })
+}
+
+/// Those of a session's folders that are still there; what is said of it names the others.
+fn there(directories: &[String], said: &mut String) -> Vec<String> {
+    let (there, gone): (Vec<_>, Vec<_>) = directories
+        .iter()
+        .cloned()
+        .partition(|path| Path::new(path).is_dir());
+    if !gone.is_empty() {
+        said.push_str(&format!(", without {}, which is gone", gone.join(", ")));
+    }
+    there
 }
 
 fn listed(all: &[SessionInfo], folder: Option<&str>, person: Option<String>, json: bool) -> Exit {

@@ -150,6 +150,7 @@ impl Picture {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Goal(_)
+            | Record::Roots { .. }
             | Record::Mended { .. }
             | Record::Unknown => String::new(),
         };

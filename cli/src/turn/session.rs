@@ -44,7 +44,12 @@ impl Running {
                 .side
                 .request::<NewSession>(&NewSessionRequest::new(cwd)),
             Opens::GoesOn { found, .. } => {
-                let request = ResumeSessionRequest::new(found.id.clone(), cwd);
+                let mut request = ResumeSessionRequest::new(found.id.clone(), cwd);
+                if !self.turn.config.workspace_only {
+                    request
+                        .additional_directories
+                        .clone_from(&found.directories);
+                }
                 self.side.request::<ResumeSession>(&request)
             }
         };

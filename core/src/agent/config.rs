@@ -32,6 +32,8 @@ pub struct Config {
     pub preset: Preset,
     /// `--ephemeral`: sessions live in memory only. Without a home they do so anyway.
     pub ephemeral: bool,
+    /// `--workspace-only`: sessions have their working directory and no other folder.
+    pub workspace_only: bool,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
 }
@@ -50,6 +52,7 @@ impl Config {
             permission_mode: PermissionMode::default(),
             preset: Preset::default(),
             ephemeral: false,
+            workspace_only: false,
             max_steps: None,
         }
     }

@@ -123,6 +123,9 @@ impl Agent {
         capabilities.session_capabilities.list = Some(Marker::default());
         capabilities.session_capabilities.resume = Some(Marker::default());
         capabilities.session_capabilities.delete = Some(Marker::default());
+        if !self.config.workspace_only {
+            capabilities.session_capabilities.additional_directories = Some(Marker::default());
+        }
         capabilities.meta = super::vendor::offers();
         let identity = &self.config.identity;
         let mut info = Implementation::new(identity.name.clone(), identity.version.clone());

@@ -504,6 +504,7 @@ fn is_seen_live(record: &Record) -> bool {
         | Record::Options(_)
         | Record::Summary { .. }
         | Record::End(_)
+        | Record::Roots { .. }
         | Record::Mended { .. }
         | Record::Unknown => true,
     }

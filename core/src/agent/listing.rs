@@ -459,6 +459,7 @@ impl Agent {
 fn session_info(summary: &Summary) -> SessionInfo {
     let id = SessionId::from(summary.id.clone());
     let mut info = SessionInfo::new(id, summary.cwd.clone());
+    info.additional_directories.clone_from(&summary.directories);
     info.title = (!summary.title.is_empty()).then(|| summary.title.clone());
     info.updated_at = (summary.updated > 0).then(|| rfc3339(summary.updated));
     info
@@ -481,6 +482,7 @@ fn read_head(bytes: &[u8], id: &SessionId, max: usize) -> Option<Summary> {
                         summary.title = content::title_of(&user, max);
                     }
                 }
+                (Record::Roots { directories }, Some(summary)) => summary.directories = directories,
                 (_, _) => {}
             }
         }

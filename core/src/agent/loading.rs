@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::inbox::{self, Claims};
 use super::opening::{How, Opening, check_setup};
@@ -62,6 +63,9 @@ pub(super) struct Loading {
     /// This agent has its lock.
     pub(super) locked: bool,
 }
+
+/// The working directory of a request and the folders beside it.
+struct Folders(String, Vec<String>);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +119,12 @@ impl Agent {
             &request.mcp_servers,
             &request.additional_directories,
             request.system_prompt.as_ref(),
+            &self.config.limits,
         );
         let key = asked.key();
-        let how = How::Load(asked);
-        self.reopen(key, how, session, request.session_id, request.cwd, checked);
+        let (id, cwd) = (request.session_id, request.cwd);
+        let folders = Folders(cwd, request.additional_directories);
+        self.reopen(key, How::Load(asked), session, id, folders, checked);
     }
 
     pub(super) fn resume_session(
@@ -132,10 +138,12 @@ impl Agent {
             &request.mcp_servers,
             &request.additional_directories,
             request.system_prompt.as_ref(),
+            &self.config.limits,
         );
         let key = asked.key();
-        let how = How::Resume(asked);
-        self.reopen(key, how, session, request.session_id, request.cwd, checked);
+        let (id, cwd) = (request.session_id, request.cwd);
+        let folders = Folders(cwd, request.additional_directories);
+        self.reopen(key, How::Resume(asked), session, id, folders, checked);
     }
 
     fn reopen(
@@ -144,7 +152,7 @@ impl Agent {
         how: How,
         live: Option<SessionKey>,
         id: SessionId,
-        cwd: String,
+        Folders(cwd, directories): Folders,
         checked: Result<(), RpcError>,
     ) {
         // What it is set to is read from its transcript.
@@ -155,7 +163,7 @@ impl Agent {
             posture: self.config.permission_mode.start,
             mode: Default::default(),
         };
-        let mut opening = Opening::new(how, id.clone(), cwd, axes);
+        let mut opening = Opening::new(how, id.clone(), cwd, directories, axes);
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
         self.openings.insert(key, opening);
         if let Err(error) = checked {
@@ -294,6 +302,7 @@ impl Agent {
                 | Record::Summary { .. }
                 | Record::Goal(_)
                 | Record::End(_)
+                | Record::Roots { .. }
                 | Record::Mended { .. }
                 | Record::Unknown => {}
             }

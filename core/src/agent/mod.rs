@@ -19,6 +19,7 @@ mod options;
 mod quote;
 mod render;
 mod replay;
+mod roots;
 mod saving;
 mod session;
 mod standing;

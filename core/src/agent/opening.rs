@@ -4,9 +4,10 @@
 //! | step | `session/new` | `session/load`, `session/resume` |
 //! | --- | --- | --- |
 //! | 1 | the working directory is resolved | the transcript's head is read, the lock is taken |
-//! | 2 | the project's files are read, the lock is taken | the working directory is resolved, the project's files are read |
-//! | 3 | the first records are written | the transcript is read, and replayed by a load |
-//! | 4 | the answer | what broke off is mended; the answer |
+//! | 2 | the other folders are judged | the working directory is resolved, the other folders are judged |
+//! | 3 | the project's files are read, the lock is taken | the project's files are read |
+//! | 4 | the first records are written | the transcript is read, and replayed by a load |
+//! | 5 | the answer | what broke off is mended; the answer |
 
 mod checks;
 mod engines;
@@ -22,6 +23,7 @@ use alloc::vec::Vec;
 
 use super::loading::Loading;
 use super::options::Axes;
+use super::roots::{Directories, Roots};
 use super::saving::{Parting, StoreKey, Stored, Then};
 use super::session::Session;
 use super::{Agent, Level, Owner};
@@ -44,7 +46,10 @@ pub(super) struct Opening {
     pub(super) id: SessionId,
     pub(super) cwd: String,
     pub(super) axes: Axes,
-    root: Option<String>,
+    /// Its links resolved.
+    pub(super) root: Option<String>,
+    /// Its folders beside that.
+    pub(super) roots: Roots,
     /// Project files being read, by the place they have in the prompt.
     reading: BTreeMap<CallId, usize>,
     project: Vec<Option<ProjectFile>>,
@@ -67,13 +72,20 @@ pub(super) enum How {
 }
 
 impl Opening {
-    pub(super) fn new(how: How, id: SessionId, cwd: String, axes: Axes) -> Self {
+    pub(super) fn new(
+        how: How,
+        id: SessionId,
+        cwd: String,
+        directories: Vec<String>,
+        axes: Axes,
+    ) -> Self {
         Self {
             how,
             id,
             cwd,
             axes,
             root: None,
+            roots: Roots::new(directories),
             reading: BTreeMap::new(),
             project: Vec::new(),
             store_call: None,
@@ -99,13 +111,15 @@ impl Agent {
             &mcp_servers,
             &additional_directories,
             system_prompt.as_ref(),
+            &self.config.limits,
         );
         match checked.and_then(|()| self.new_axes()) {
             Err(error) => self.side.answer(asked, Err(error)),
             Ok(axes) => {
                 let key = asked.key();
                 let id = SessionId::v4(self.random());
-                let opening = Opening::new(How::New(asked), id, cwd, axes);
+                let how = How::New(asked);
+                let opening = Opening::new(how, id, cwd, additional_directories, axes);
                 self.openings.insert(key, opening);
                 self.resolve_cwd(key);
             }
@@ -125,6 +139,9 @@ impl Agent {
             News::Failed(fault) => Err(fault),
             News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
         };
+        if self.root_news(key, id, &outcome) {
+            return;
+        }
         let Some(opening) = self.openings.get_mut(&key) else {
             return self.late_lock(id, outcome);
         };
@@ -147,12 +164,8 @@ impl Agent {
         }
         match outcome {
             Ok(Outcome::Resolved(found)) if found.kind == FileKind::Directory => {
-                opening.root = Some(found.real.clone());
-                let new = matches!(opening.how, How::New(_));
-                self.read_project(key, &found.real);
-                if new {
-                    self.lock_new(key);
-                }
+                opening.root = Some(found.real);
+                self.vet_roots(key);
             }
             Ok(_) => self.refuse_cwd(key, "cwd is not a directory"),
             Err(fault) if fault.kind == IoKind::NotFound => {
@@ -162,6 +175,15 @@ impl Agent {
                 let why = format!("cwd cannot be used: {fault}");
                 self.refuse_cwd(key, &why);
             }
+        }
+    }
+
+    /// All its folders are known.
+    pub(super) fn rooted(&mut self, key: RequestKey, cwd: &str) {
+        self.read_project(key, cwd);
+        let new = |opening: &Opening| matches!(opening.how, How::New(_));
+        if self.openings.get(&key).is_some_and(new) {
+            self.lock_new(key);
         }
     }
 
@@ -268,7 +290,9 @@ impl Agent {
         let Some(opening) = self.openings.get(&key) else {
             return;
         };
-        let summary = Summary::new(opening.id.as_str(), &opening.cwd, now);
+        let mut summary = Summary::new(opening.id.as_str(), &opening.cwd, now);
+        let directories = opening.roots.asked.clone();
+        summary.directories.clone_from(&directories);
         let header = Record::Session(self.header(&opening.id, &opening.cwd));
         let options = opening.axes.record();
         let stored = match files {
@@ -282,6 +306,10 @@ impl Agent {
         // Nothing has to last yet: an empty session that a loss of power takes is no loss.
         if let Some(stored) = self.stores.get_mut(&store) {
             stored.journal.push(Some(now), &header, false);
+            if !directories.is_empty() {
+                let roots = Record::Roots { directories };
+                stored.journal.push(Some(now), &roots, false);
+            }
             stored
                 .journal
                 .push(Some(now), &Record::Options(options), false);
@@ -414,6 +442,10 @@ impl Agent {
                 id: opening.id,
                 cwd: opening.cwd,
                 root,
+                directories: Directories {
+                    asked: opening.roots.asked,
+                    added: Vec::new(),
+                },
                 axes: opening.axes,
                 engine,
                 store,

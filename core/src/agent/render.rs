@@ -146,6 +146,7 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
         | Record::Summary { .. }
         | Record::Goal(_)
         | Record::End(_)
+        | Record::Roots { .. }
         | Record::Mended { .. }
         | Record::Unknown => Vec::new(),
     }

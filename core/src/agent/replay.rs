@@ -44,6 +44,7 @@ impl Replay {
             | Record::Summary { .. }
             | Record::End(_)
             | Record::Goal(_)
+            | Record::Roots { .. }
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

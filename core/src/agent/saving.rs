@@ -200,14 +200,18 @@ impl Agent {
         // between is safe with them.
         let durable = matches!(
             record,
-            Record::User(_) | Record::End(_) | Record::Options(_) | Record::Goal(_)
+            Record::User(_)
+                | Record::End(_)
+                | Record::Options(_)
+                | Record::Roots { .. }
+                | Record::Goal(_)
         );
         match record {
             Record::User(user) if matches!(user.from, Author::Person | Author::Queue) => {
                 stored.summary.prompts += 1;
                 stored.stale = true;
             }
-            Record::End(_) => stored.stale = true,
+            Record::End(_) | Record::Roots { .. } => stored.stale = true,
             Record::Session(_)
             | Record::Options(_)
             | Record::User(_)

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::content::Attachment;
 use super::options::Axes;
+use super::roots::Directories;
 use super::saving::StoreKey;
 use super::status::Status;
 use crate::engine::{CardId, Engine, Message, Output};
@@ -22,6 +23,8 @@ pub(super) struct Session {
     pub(super) cwd: String,
     /// Its links resolved: the root that writes must stay beneath.
     pub(super) root: String,
+    /// Its folders beside that.
+    pub(super) directories: Directories,
     pub(super) axes: Axes,
     pub(super) engine: Engine,
     /// Its files.

@@ -389,7 +389,7 @@ fn sandbox(session: &Session) -> Sandbox {
         mode: "off".into(),
         engine: "none".into(),
         workspace_root: session.cwd.clone(),
-        write_roots: Vec::from([session.root.clone()]),
+        write_roots: session.engine.roots().to_vec(),
         network_enabled: true,
         ..Sandbox::default()
     }

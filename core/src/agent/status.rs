@@ -132,6 +132,7 @@ impl Status {
             | Record::Options(_)
             | Record::Plan { .. }
             | Record::Note { .. }
+            | Record::Roots { .. }
             | Record::Mended { .. }
             | Record::Unknown => None,
         }

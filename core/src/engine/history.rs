@@ -86,6 +86,7 @@ impl History {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Goal(_)
+            | Record::Roots { .. }
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

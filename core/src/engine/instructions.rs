@@ -33,7 +33,13 @@ pub const PROJECT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 pub const MAX_PROJECT_BYTES: usize = 32 << 10;
 
 /// The system prompt.
-pub fn system_prompt(detail: Detail, host: &Host, cwd: &str, project: &[ProjectFile]) -> String {
+pub fn system_prompt(
+    detail: Detail,
+    host: &Host,
+    cwd: &str,
+    directories: &[String],
+    project: &[ProjectFile],
+) -> String {
     let mut text = String::from(
         "You are a coding agent that works in the person's editor, on the files of their project. \
          Do what they ask, with the tools you have, and say in few words what you did.\n",
@@ -62,6 +68,12 @@ pub fn system_prompt(detail: Detail, host: &Host, cwd: &str, project: &[ProjectF
         "\nSystem: {}. Commands run in {}. Working directory: {cwd}\n",
         host.os, host.shell
     ));
+    if !directories.is_empty() {
+        let directories = directories.join(", ");
+        text.push_str(&format!(
+            "Folders beside it that are yours too: {directories}\n"
+        ));
+    }
     for file in project {
         text.push_str(&format!(
             "\nThe project's instructions, from {}:\n{}\n",
@@ -89,11 +101,12 @@ mod tests {
             path: "AGENTS.md".into(),
             text: "Use tabs.\n".into(),
         };
-        let text = system_prompt(Detail::Full, &host, "/w", &[file]);
+        let text = system_prompt(Detail::Full, &host, "/w", &["/x".into()], &[file]);
         for part in [
             "linux",
             "run in sh",
             "directory: /w",
+            "too: /x\n",
             "from AGENTS.md:\nUse tabs.",
         ] {
             assert!(text.contains(part), "{part}");

@@ -231,6 +231,11 @@ impl Engine {
         &self.history
     }
 
+    /// The folders its tools work in, real paths, the working directory's first.
+    pub fn roots(&self) -> &[String] {
+        &self.workspace.roots
+    }
+
     /// What may run.
     pub fn authority(&self) -> &Authority {
         &self.authority
@@ -429,7 +434,11 @@ impl Engine {
                     self.paused.clone_from(&end.message);
                 }
             }
-            Record::Session(_) | Record::Note { .. } | Record::Mended { .. } | Record::Unknown => {}
+            Record::Session(_)
+            | Record::Roots { .. }
+            | Record::Note { .. }
+            | Record::Mended { .. }
+            | Record::Unknown => {}
         }
     }
 

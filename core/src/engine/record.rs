@@ -5,6 +5,7 @@
 //! | `type` | written when |
 //! | --- | --- |
 //! | `session` | the session is made; always the first |
+//! | `roots` | it opens with other folders beside its working directory than before, and when one is added |
 //! | `options` | it opens, and whenever one of its options changes |
 //! | `user` | somebody or something speaks to the model: the person, a queued item, guidance, the agent |
 //! | `assistant` | an answer of the model is whole, or broke off |
@@ -37,6 +38,11 @@ pub const VERSION: u32 = 1;
 pub enum Record {
     /// What the session is.
     Session(Header),
+    /// The folders that it has from here on, beside its working directory.
+    Roots {
+        /// All of them, in their order, as they were asked for.
+        directories: Vec<String>,
+    },
     /// What its options are from here on.
     Options(Options),
     /// Something was said to the model.

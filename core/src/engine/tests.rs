@@ -128,6 +128,7 @@ impl World {
                     | Record::Summary { .. }
                     | Record::Goal(_)
                     | Record::End(_)
+                    | Record::Roots { .. }
                     | Record::Mended { .. }
                     | Record::Unknown => None,
                 };

@@ -19,6 +19,9 @@ pub struct Summary {
     pub id: String,
     /// Its working directory, as the client named it.
     pub cwd: String,
+    /// The folders it has beside that, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<String>,
     /// Its first prompt; empty: there was none.
     pub title: String,
     /// When it was made, milliseconds since 1970.

@@ -17,6 +17,7 @@ mod goal;
 mod kind;
 mod look;
 mod paths;
+mod roots;
 mod run;
 mod session;
 mod state;
@@ -31,6 +32,7 @@ pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
+pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};
 pub use run::ToolRun;
 pub use state::{JobId, ToolState};
 pub use step::{

@@ -13,9 +13,9 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{bash, change, entry, goal, look, session, text};
-use crate::call::{Call, News, Outcome};
-use crate::error::IoFault;
+use super::{bash, change, entry, goal, look, paths, session, text};
+use crate::call::{Call, FileKind, News, Outcome};
+use crate::error::{IoFault, IoKind};
 use crate::permission::{Access, Action};
 use crate::time::{Deadline, Instant};
 
@@ -92,6 +92,7 @@ impl ToolRun {
             return Step::Wait;
         }
         if let Some(reply) = self.waiting.take() {
+            self.flow.missed = None;
             match reply {
                 Reply::Permitted => self.give(now, Event::Permitted, ws, state),
                 Reply::Denied(why) => self.flow.fail(format!("Not allowed: {why}")),
@@ -109,14 +110,25 @@ impl ToolRun {
         if self.flow.steps.is_empty() && !self.flow.is_open() {
             self.give(now, Event::Idle, ws, state);
         }
+        if self.flow.checking.is_some() && !self.flow.cancelled {
+            return Step::Wait;
+        }
         match self.flow.steps.pop_front() {
             Some(Step::Call(call)) => {
+                self.flow.path = path_of(&call).map(Into::into);
                 self.flow.opened = Some(now);
                 Step::Call(call)
             }
             Some(Step::Detach(job)) => {
                 self.flow.opened = None;
                 Step::Detach(job)
+            }
+            Some(Step::Done(outcome)) if !outcome.ok && self.flow.missed.is_some() => {
+                let root = self.flow.missed.take().unwrap_or_default();
+                self.flow.steps.push_back(Step::Done(outcome));
+                self.flow.opened = Some(now);
+                self.flow.checking = Some(root.clone());
+                Step::Call(Call::Resolve { path: root })
             }
             Some(Step::Done(mut outcome)) => {
                 self.flow.over = true;
@@ -145,6 +157,20 @@ impl ToolRun {
             News::Failed(fault) => Event::Failed(fault),
             News::Opened(_) | News::Fed(_) => return,
         };
+        if self.flow.checking.is_some() && !self.flow.cancelled {
+            if let Event::Done(_) | Event::Failed(_) = &event {
+                self.flow.opened = None;
+                self.flow.checked(&event);
+            }
+            return;
+        }
+        // A command says itself that its folder is gone.
+        let files = self.class != Class::Executor && !self.flow.cancelled;
+        if let Some(path) = missed(&event, self.flow.path.as_deref()).filter(|_| files) {
+            let mut roots = ws.roots.iter();
+            let root = roots.find(|root| paths::is_within(&path, root));
+            self.flow.missed = root.cloned();
+        }
         if matches!(event, Event::Done(_) | Event::Failed(_)) {
             self.flow.closed_after = self.flow.opened.take().map(|at| now.since(at));
             // An abort that was not handed out yet has nothing left to abort.
@@ -211,7 +237,8 @@ impl ToolRun {
 
     /// When it wants to be woken.
     pub fn deadline(&self) -> Option<Deadline> {
-        if self.flow.over || self.flow.cancelled || !self.begun {
+        let idle = self.flow.cancelled || self.flow.checking.is_some();
+        if self.flow.over || idle || !self.begun {
             return None;
         }
         self.work.deadline(self.flow.opened)
@@ -334,6 +361,12 @@ pub(super) struct Flow {
     /// How long the last call was open.
     pub(super) closed_after: Option<core::time::Duration>,
     pub(super) asking: bool,
+    /// What the open call is about.
+    path: Option<String>,
+    /// A root beneath which something was missed: perhaps it is gone itself.
+    missed: Option<String>,
+    /// A root that is looked for, before the run ends as it would.
+    checking: Option<String>,
     opened: Option<Instant>,
     cancelled: bool,
     over: bool,
@@ -351,11 +384,38 @@ impl Flow {
         }));
     }
 
+    /// A root that was looked for is there, or that is what has to be said.
+    fn checked(&mut self, event: &Event<'_>) {
+        let Some(root) = self.checking.take() else {
+            return;
+        };
+        let there = match event {
+            Event::Done(Outcome::Resolved(it)) => {
+                it.kind == FileKind::Directory && paths::clean(&it.real) == root
+            }
+            Event::Started
+            | Event::Permitted
+            | Event::Answered(_)
+            | Event::Bytes(_)
+            | Event::Done(_)
+            | Event::Failed(_)
+            | Event::Due
+            | Event::Idle => false,
+        };
+        if let (false, Some(Step::Done(outcome))) = (there, self.steps.back_mut()) {
+            outcome.text = format!(
+                "The folder {root} of the workspace is gone, or something else has taken its \
+                 place; nothing was done in it."
+            );
+        }
+    }
+
     fn cancel(&mut self, state: &mut ToolState) {
         if self.cancelled {
             return;
         }
         self.cancelled = true;
+        self.missed = None;
         for step in self.steps.drain(..) {
             if let Step::Detach(job) = step {
                 state.forget(job);
@@ -383,6 +443,44 @@ impl Flow {
             wrote,
             ..ToolOutcome::default()
         }));
+    }
+}
+
+/// The path that was missed, if that is what happened; `path` is that of the open call.
+fn missed(event: &Event<'_>, path: Option<&str>) -> Option<String> {
+    match event {
+        Event::Done(Outcome::Resolved(it)) if it.kind == FileKind::Missing => {
+            Some(paths::clean(&it.real))
+        }
+        Event::Failed(fault) if fault.kind == IoKind::NotFound => path.map(Into::into),
+        Event::Done(_)
+        | Event::Failed(_)
+        | Event::Started
+        | Event::Permitted
+        | Event::Answered(_)
+        | Event::Bytes(_)
+        | Event::Due
+        | Event::Idle => None,
+    }
+}
+
+/// The path that a call is about.
+fn path_of(call: &Call) -> Option<&str> {
+    match call {
+        Call::Resolve { path }
+        | Call::Read { path, .. }
+        | Call::Remove { path, .. }
+        | Call::Rename { from: path, .. }
+        | Call::List { path, .. }
+        | Call::ReadAt { path, .. }
+        | Call::RemoveTree { path, .. }
+        | Call::Lock { path, .. }
+        | Call::Unlock { path } => Some(path),
+        Call::Write(write) => Some(&write.path),
+        Call::Search(search) => Some(&search.root),
+        Call::Append(append) => Some(&append.path),
+        Call::Process(process) => Some(&process.cwd),
+        Call::Http(_) | Call::Reconfigure | Call::Custom { .. } => None,
     }
 }
 

@@ -62,6 +62,7 @@ impl Claims {
             | Record::Goal(_)
             | Record::Note { .. }
             | Record::Summary { .. }
+            | Record::Roots { .. }
             | Record::Mended { .. }
             | Record::Unknown => {}
         }
@@ -98,6 +99,7 @@ pub(super) fn acts(record: &Record) -> bool {
         | Record::Note { .. }
         | Record::Summary { .. }
         | Record::End(_)
+        | Record::Roots { .. }
         | Record::Mended { .. }
         | Record::Unknown => false,
     }

@@ -2,6 +2,7 @@
 //! on.
 
 use super::super::opening::How;
+use super::super::roots::session_open;
 use super::super::saving::Then;
 use super::super::{Agent, standing};
 use super::faults::{mismatch, same_path};
@@ -22,6 +23,10 @@ impl Agent {
         };
         if !same_path(&opening.cwd, &cwd) {
             return self.refuse_opening(key, mismatch(&cwd));
+        }
+        if !session.directories.are(&opening.roots.asked) {
+            let error = session_open(&opening.roots.asked);
+            return self.refuse_opening(key, error);
         }
         opening.axes = axes;
         if let Some(loading) = &mut opening.loading {

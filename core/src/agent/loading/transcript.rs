@@ -82,6 +82,7 @@ impl Agent {
         loading.claims.take_in(record);
         match record {
             Record::Options(options) => loading.options = Some(options.clone()),
+            Record::Roots { directories } => loading.summary.directories.clone_from(directories),
             Record::Mended { .. } => loading.unreadable = 0,
             Record::User(user) if user.from.begins_turn() => {
                 loading.summary.prompts += 1;
@@ -134,6 +135,7 @@ impl Agent {
             return;
         };
         let (id, cwd) = (opening.id.clone(), opening.cwd.clone());
+        let directories = opening.roots.asked.clone();
         let Some(loading) = &mut opening.loading else {
             return;
         };
@@ -153,6 +155,7 @@ impl Agent {
         }
         let Some(files) = self.files(&id) else { return };
 
+        let before = summary.directories.clone();
         let mut stored = Stored::on_disk(files, summary, size, lacks_end);
         let unprompted = stored.summary.prompts == 0;
         stored.read_only = match version {
@@ -173,6 +176,9 @@ impl Agent {
         if version.is_none() && unprompted {
             let header = self.header(&id, &cwd);
             self.remember(store, &Record::Session(header));
+        }
+        if before != directories {
+            self.remember_roots(store, directories);
         }
         self.recover_inbox(store, inbox, &claims);
         let (axes, notice) = match &options {

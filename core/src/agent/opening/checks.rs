@@ -4,6 +4,8 @@ use alloc::string::String;
 
 use serde::Serialize;
 
+use super::super::roots::check_directories;
+use crate::limits::Limits;
 use crate::protocol::schema::{McpServer, SystemPrompt};
 use crate::wire::RpcError;
 
@@ -40,6 +42,7 @@ pub(in crate::agent) fn check_setup(
     servers: &[McpServer],
     directories: &[String],
     prompt: Option<&SystemPrompt>,
+    limits: &Limits,
 ) -> Result<(), RpcError> {
     if !is_absolute(cwd) {
         return Err(refused("cwd_not_absolute", "cwd must be an absolute path"));
@@ -50,12 +53,7 @@ pub(in crate::agent) fn check_setup(
             "mcpServers must be empty: this version does not connect to MCP servers yet",
         ));
     }
-    if !directories.is_empty() {
-        return Err(refused(
-            "acp.additional_directories.disabled",
-            "additionalDirectories must be empty: it is not advertised",
-        ));
-    }
+    check_directories(directories, limits)?;
     if prompt.is_some() {
         return Err(RpcError::invalid_params("systemPrompt is not advertised"));
     }

@@ -67,6 +67,10 @@ impl Agent {
         let cwd = opening.cwd.clone();
         // It was resolved before the project's files were read.
         let root = opening.root.clone().unwrap_or_else(|| cwd.clone());
+        let further = opening.roots.asked.clone();
+        let roots: Vec<String> = core::iter::once(root)
+            .chain(opening.roots.real.iter().cloned())
+            .collect();
         let rules = self.rules().map_err(|why| refused("bad_rules", &why))?;
         let brain = match self.brain(&axes) {
             Ok(brain) => brain,
@@ -75,7 +79,7 @@ impl Agent {
             Err(why) => return Err(auth_required(&axes.model, &why)),
         };
         // Patterns of files are meant beneath this session's folders.
-        let rules = rules.beneath(&cwd, core::slice::from_ref(&root));
+        let rules = rules.beneath(&cwd, &roots);
         let setup = Setup {
             brain,
             system: system_prompt(
@@ -86,12 +90,13 @@ impl Agent {
                 },
                 &self.config.host,
                 &cwd,
+                &further,
                 &bounded(project),
             ),
             workspace: {
                 let mut workspace = Workspace::new(
                     cwd.clone(),
-                    Vec::from([root]),
+                    roots,
                     self.config.host.clone(),
                     self.config.limits.clone(),
                 );

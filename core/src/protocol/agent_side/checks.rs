@@ -27,11 +27,14 @@ impl Core {
     /// Whether a session may be opened like this.
     pub(super) fn check_setup(&self, setup: &Setup<'_>) -> Result<(), RpcError> {
         check_cwd(setup.cwd)?;
-        if !setup.directories.is_empty() && !self.offers.has(Offers::DIRECTORIES) {
-            return Err(coded(
-                RpcError::invalid_params("additionalDirectories is not supported"),
-                "acp.additional_directories.disabled",
-            ));
+        if let Some(path) = setup.directories.first()
+            && !self.offers.has(Offers::DIRECTORIES)
+        {
+            let why = "additionalDirectories has to be empty: sessions have no folder beside cwd";
+            return Err(RpcError::invalid_params(why).with_data(&PathCode {
+                code: "acp.additional_directories.disabled",
+                path,
+            }));
         }
         if let Some(path) = setup.directories.iter().find(|path| !is_absolute(path)) {
             let error =
