@@ -176,6 +176,8 @@ pub struct Limits {
     pub parallel_lookups: usize,
     /// Sessions in one page of a list.
     pub list_page: usize,
+    /// A client's part of the system prompt, bytes. It is sent with every request to the model.
+    pub max_system_prompt: usize,
     /// Folders of a session beside its working directory.
     pub max_roots: usize,
     /// Entries of a folder that are looked through for keys before it becomes a root; one with more
@@ -271,6 +273,7 @@ impl Default for Limits {
             max_stored: 100_000,
             parallel_lookups: 16,
             list_page: 100,
+            max_system_prompt: 128 << 10,
             max_roots: 32,
             root_entries: 100_000,
             unused_session: Duration::from_secs(7 * 24 * 3600),

@@ -7,7 +7,7 @@ use super::opening::{auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owner, Preset, cards, content, models};
+use super::{Agent, Level, Owner, Preset, cards, content, models, prompts};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::Message;
 use crate::engine::mode::Mode;
@@ -123,6 +123,7 @@ impl Agent {
         capabilities.session_capabilities.list = Some(Marker::default());
         capabilities.session_capabilities.resume = Some(Marker::default());
         capabilities.session_capabilities.delete = Some(Marker::default());
+        capabilities.session_capabilities.system_prompt = Some(prompts::offered());
         if !self.config.workspace_only {
             capabilities.session_capabilities.additional_directories = Some(Marker::default());
         }

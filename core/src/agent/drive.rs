@@ -16,7 +16,7 @@ use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::RequestPermission;
 use crate::protocol::schema::vendor::status::{PromptMeta, STATUS_UPDATE, TurnMeta};
 use crate::protocol::schema::{
-    ContentBlock, ContentChunk, Meta, PromptResponse, SessionUpdate, StopReason,
+    Meta, Notice, NoticeSeverity, PromptResponse, SessionUpdate, StopReason,
 };
 use crate::protocol::{TextKind, TurnMut};
 use crate::time::Instant;
@@ -300,7 +300,11 @@ impl Agent {
         let session = self.sessions.get(&key)?;
         let cost = match &update {
             Update::Usage { .. } => quote::cost(session.status.cumulative()),
-            Update::Text { .. } | Update::Running { .. } | Update::Progress { .. } => None,
+            Update::Text { .. }
+            | Update::Running { .. }
+            | Update::Progress { .. }
+            | Update::Compacting { .. }
+            | Update::Retrying { .. } => None,
         };
         let mut turn = self.side.turn(session.turn?)?;
         match update {
@@ -323,7 +327,11 @@ impl Agent {
                     Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
                 }
             }
-            Update::Running { .. } | Update::Progress { .. } | Update::Usage { .. } => {
+            Update::Running { .. }
+            | Update::Progress { .. }
+            | Update::Compacting { .. }
+            | Update::Retrying { .. }
+            | Update::Usage { .. } => {
                 let mut frame = render::update(update.clone(), &self.config.limits);
                 if let SessionUpdate::UsageUpdate(usage) = &mut frame {
                     usage.cost = cost;
@@ -425,9 +433,10 @@ impl Agent {
         let (trouble, transcript) = stored.map_or((None, None), |stored| {
             (stored.trouble(), stored.transcript().map(String::from))
         });
-        if let (Some(text), Some(mut session)) = (trouble, self.side.session(key)) {
-            let chunk = ContentChunk::new(ContentBlock::text(text));
-            session.notify(&SessionUpdate::AgentMessageChunk(chunk));
+        if let (Some(why), Some(mut session)) = (trouble, self.side.session(key)) {
+            let mut notice = Notice::new(NoticeSeverity::Warning, "This session is not saved");
+            notice.description = Some(why);
+            session.notify(&SessionUpdate::Notice(notice));
         }
         let reason = match ending {
             Ending::EndTurn => StopReason::EndTurn,

@@ -28,7 +28,9 @@ use crate::error::{IoFault, IoKind};
 use crate::ids::SessionKey;
 use crate::protocol::Asked;
 use crate::protocol::methods::{LoadSession, ResumeSession};
-use crate::protocol::schema::{LoadSessionRequest, ResumeSessionRequest, SessionId, SessionUpdate};
+use crate::protocol::schema::{
+    LoadSessionRequest, ResumeSessionRequest, SessionId, SessionUpdate, SystemPrompt,
+};
 use crate::store::{Lines, Summary};
 use crate::wire::{RequestKey, RpcError};
 
@@ -64,8 +66,8 @@ pub(super) struct Loading {
     pub(super) locked: bool,
 }
 
-/// The working directory of a request and the folders beside it.
-struct Folders(String, Vec<String>);
+/// The working directory of a request, the folders beside it, and what the client tells the model.
+struct Folders(String, Vec<String>, Option<SystemPrompt>);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +125,7 @@ impl Agent {
         );
         let key = asked.key();
         let (id, cwd) = (request.session_id, request.cwd);
-        let folders = Folders(cwd, request.additional_directories);
+        let folders = Folders(cwd, request.additional_directories, request.system_prompt);
         self.reopen(key, How::Load(asked), session, id, folders, checked);
     }
 
@@ -142,7 +144,7 @@ impl Agent {
         );
         let key = asked.key();
         let (id, cwd) = (request.session_id, request.cwd);
-        let folders = Folders(cwd, request.additional_directories);
+        let folders = Folders(cwd, request.additional_directories, request.system_prompt);
         self.reopen(key, How::Resume(asked), session, id, folders, checked);
     }
 
@@ -152,7 +154,7 @@ impl Agent {
         how: How,
         live: Option<SessionKey>,
         id: SessionId,
-        Folders(cwd, directories): Folders,
+        Folders(cwd, directories, prompt): Folders,
         checked: Result<(), RpcError>,
     ) {
         // What it is set to is read from its transcript.
@@ -164,6 +166,7 @@ impl Agent {
             mode: Default::default(),
         };
         let mut opening = Opening::new(how, id.clone(), cwd, directories, axes);
+        opening.prompt = prompt;
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
         self.openings.insert(key, opening);
         if let Err(error) = checked {

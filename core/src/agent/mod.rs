@@ -16,6 +16,7 @@ mod loading;
 pub mod models;
 mod opening;
 mod options;
+mod prompts;
 mod quote;
 mod render;
 mod replay;

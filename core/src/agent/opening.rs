@@ -36,6 +36,7 @@ use crate::protocol::Asked;
 use crate::protocol::methods::{LoadSession, NewSession, ResumeSession};
 use crate::protocol::schema::{
     LoadSessionResponse, NewSessionRequest, NewSessionResponse, ResumeSessionResponse, SessionId,
+    SystemPrompt,
 };
 use crate::store::{SessionFiles, Summary};
 use crate::wire::{RequestKey, RpcError};
@@ -60,6 +61,8 @@ pub(super) struct Opening {
     recorded: bool,
     /// Why it is not stored, though it should be.
     unsaved: Option<String>,
+    /// The client's part of its system prompt.
+    pub(super) prompt: Option<SystemPrompt>,
     /// What is loaded of it.
     pub(super) loading: Option<Box<Loading>>,
 }
@@ -92,6 +95,7 @@ impl Opening {
             store: None,
             recorded: false,
             unsaved: None,
+            prompt: None,
             loading: None,
         }
     }
@@ -119,7 +123,8 @@ impl Agent {
                 let key = asked.key();
                 let id = SessionId::v4(self.random());
                 let how = How::New(asked);
-                let opening = Opening::new(how, id, cwd, additional_directories, axes);
+                let mut opening = Opening::new(how, id, cwd, additional_directories, axes);
+                opening.prompt = system_prompt;
                 self.openings.insert(key, opening);
                 self.resolve_cwd(key);
             }
@@ -447,6 +452,7 @@ impl Agent {
                     added: Vec::new(),
                 },
                 axes: opening.axes,
+                prompt: opening.prompt,
                 engine,
                 store,
                 status,

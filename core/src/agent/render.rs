@@ -1,16 +1,19 @@
 //! What the engine says and what a session remembers, as the client sees it. Pure; decides nothing.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::fit::{self, Room};
-use crate::engine::Update;
 use crate::engine::record::{Author, Record, Said, Shown, User};
+use crate::engine::{Compacting, Update};
 use crate::limits::Limits;
 use crate::protocol::schema::{
-    ContentBlock, ContentChunk, Diff, ImageContent, Json, Plan, PlanEntry, PlanEntryPriority,
-    PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolKind, UsageUpdate,
+    CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock,
+    ContentChunk, Diff, ImageContent, Json, Meta, Notice, NoticeSeverity, Patch, PlanEntry,
+    PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved, PlanUpdate, PlanUpdateContent,
+    SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolKind, UsageUpdate,
 };
 use crate::tools::{self, Todo, TodoStatus};
 
@@ -70,6 +73,25 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             SessionUpdate::ToolCallUpdate(change)
         }
         Update::Usage { used, size } => SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)),
+        Update::Compacting { id, stage } => {
+            let (status, error) = match stage {
+                Compacting::Began => (CompactionStatus::InProgress, Patch::Absent),
+                Compacting::Failed(why) => {
+                    let why = room.text(&why, SHOWN, limits.max_tool_update);
+                    (CompactionStatus::Failed, Patch::Value(why))
+                }
+                Compacting::Cancelled => (CompactionStatus::Cancelled, Patch::Absent),
+            };
+            let mut update = CompactionUpdate::new(compaction_id(id), status);
+            update.error = error;
+            SessionUpdate::CompactionUpdate(update)
+        }
+        Update::Retrying { after, why } => {
+            let title = format!("The model is asked again in {} ms", after.as_millis());
+            let mut notice = Notice::new(NoticeSeverity::Info, title);
+            notice.description = Some(room.text(&why, SHOWN, limits.max_tool_update));
+            SessionUpdate::Notice(notice)
+        }
     }
 }
 
@@ -135,7 +157,15 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
             change.content = Some(content);
             one(SessionUpdate::ToolCallUpdate(change))
         }
-        Record::Plan { todos } => one(SessionUpdate::Plan(plan(todos.clone(), &mut room))),
+        Record::Plan { todos } if todos.is_empty() => {
+            one(SessionUpdate::PlanRemoved(PlanRemoved::new(PLAN)))
+        }
+        Record::Plan { todos } => {
+            let entries = plan(todos.clone(), &mut room);
+            let plan = PlanUpdateContent::Items(PlanItems::new(PLAN, entries));
+            one(SessionUpdate::PlanUpdate(PlanUpdate::new(plan)))
+        }
+        Record::Summary { gone, text, id, .. } => compaction(*id, *gone, text, limits),
         Record::Note { text } => fit::pieces(text, limits)
             .map(|piece| {
                 SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::text(piece)))
@@ -143,7 +173,6 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
             .collect(),
         Record::Session(_)
         | Record::Options(_)
-        | Record::Summary { .. }
         | Record::Goal(_)
         | Record::End(_)
         | Record::Roots { .. }
@@ -230,7 +259,34 @@ pub(super) fn kind(kind: tools::ToolKind) -> ToolKind {
     }
 }
 
-fn plan(todos: Vec<Todo>, room: &mut Room) -> Plan {
+/// What a list of what is to be done is called where plans have ids.
+const PLAN: &str = "todos";
+
+fn compaction_id(number: u64) -> String {
+    format!("c{number}")
+}
+
+/// A compaction that is done. A summary that is longer than a frame comes in pieces before its end.
+fn compaction(id: u64, gone: usize, text: &str, limits: &Limits) -> Vec<SessionUpdate> {
+    let id = compaction_id(id);
+    let mut done = CompactionUpdate::new(id.clone(), CompactionStatus::Completed);
+    done.meta = Meta::of(&CompactionMeta::new(gone));
+    let pieces: Vec<&str> = fit::pieces(text, limits).collect();
+    let [summary] = pieces[..] else {
+        let began = CompactionUpdate::new(id.clone(), CompactionStatus::InProgress);
+        let mut updates = Vec::from([SessionUpdate::CompactionUpdate(began)]);
+        updates.extend(pieces.into_iter().map(|piece| {
+            let piece = ContentBlock::text(piece);
+            SessionUpdate::CompactionSummaryChunk(CompactionSummaryChunk::new(id.clone(), piece))
+        }));
+        updates.push(SessionUpdate::CompactionUpdate(done));
+        return updates;
+    };
+    done.summary = Patch::Value(Vec::from([ContentBlock::text(summary)]));
+    Vec::from([SessionUpdate::CompactionUpdate(done)])
+}
+
+fn plan(todos: Vec<Todo>, room: &mut Room) -> Vec<PlanEntry> {
     let all = todos.len();
     let mut entries = Vec::with_capacity(all);
     for todo in todos {
@@ -255,7 +311,7 @@ fn plan(todos: Vec<Todo>, room: &mut Room) -> Plan {
             },
         ));
     }
-    Plan::new(entries)
+    entries
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl Stored {
         self.journal.backlog() > most
     }
 
-    /// What has to be said once, if it is not saved.
+    /// Why it is not saved, once.
     pub(super) fn trouble(&mut self) -> Option<String> {
         if self.told {
             return None;
@@ -158,9 +158,7 @@ impl Stored {
             (None, None) => return None,
         };
         self.told = true;
-        Some(format!(
-            "\n\n[warning] This session is not saved: {why}\n\n"
-        ))
+        Some(why)
     }
 
     /// The path of the transcript that people can read; none: there is none.

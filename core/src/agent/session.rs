@@ -12,7 +12,7 @@ use super::status::Status;
 use crate::engine::{CardId, Engine, Message, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
-use crate::protocol::schema::{Json, SessionId, SessionUpdate};
+use crate::protocol::schema::{Json, SessionId, SessionUpdate, SystemPrompt};
 use crate::time::Deadline;
 use crate::tools::{Answer, Question};
 
@@ -26,6 +26,8 @@ pub(super) struct Session {
     /// Its folders beside that.
     pub(super) directories: Directories,
     pub(super) axes: Axes,
+    /// The client's part of its system prompt.
+    pub(super) prompt: Option<SystemPrompt>,
     pub(super) engine: Engine,
     /// Its files.
     pub(super) store: StoreKey,

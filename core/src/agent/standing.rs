@@ -306,7 +306,11 @@ impl Agent {
             Output::Permit { .. } => status.enter(Phase::WaitingPermission),
             Output::Questions { .. } => status.enter(Phase::WaitingInput),
             Output::Update(
-                Update::Running { .. } | Update::Progress { .. } | Update::Usage { .. },
+                Update::Running { .. }
+                | Update::Progress { .. }
+                | Update::Compacting { .. }
+                | Update::Retrying { .. }
+                | Update::Usage { .. },
             )
             | Output::Start { .. }
             | Output::Abort { .. }

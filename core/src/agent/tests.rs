@@ -1,5 +1,6 @@
 //! The whole agent, fed by hand: bytes of a client, news of calls, time.
 
+mod beyond;
 mod inbox;
 mod standing;
 mod stored;

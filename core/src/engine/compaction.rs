@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::mode::Mode;
 use super::record::Record;
 use super::turn::{Phase, Turn};
-use super::{Context, Engine};
+use super::{Compacting, Context, Engine, Output, Update};
 use crate::limits::Limits;
 use crate::model::{Answer, ChatMessage, FaultKind, ModelFault};
 
@@ -54,15 +54,20 @@ impl Engine {
         messages.extend_from_slice(&self.history.messages()[..cut]);
         messages.push(ChatMessage::user(ASK));
         let run = self.model_run(cx, messages);
+        let id = self.messages.next();
         if let Some(turn) = &mut self.turn {
             turn.tried = true;
             turn.phase = Phase::Compacting {
                 run,
                 call: None,
+                id,
                 cut,
                 forced,
             };
         }
+        let stage = Compacting::Began;
+        cx.out
+            .push_back(Output::Update(Update::Compacting { id, stage }));
         true
     }
 
@@ -70,13 +75,16 @@ impl Engine {
     /// could not go on with it at all.
     pub(super) fn compacted(&mut self, cx: &mut Context<'_>, answer: Result<Answer, ModelFault>) {
         let Some(Turn {
-            phase: Phase::Compacting { cut, forced, .. },
+            phase: Phase::Compacting {
+                id, cut, forced, ..
+            },
             ..
         }) = &self.turn
         else {
             return;
         };
-        let (cut, mut forced) = (*cut, *forced);
+        let (id, cut, mut forced) = (*id, *cut, *forced);
+        let mut why = String::from("the model gave no summary");
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
         self.spent(usage.as_ref());
         let cost = self.cost(usage.as_ref());
@@ -89,10 +97,14 @@ impl Engine {
             Err(fault) => {
                 forced |= fault.kind == FaultKind::ContextOverflow;
                 Self::log(cx, format!("no summary: {fault}"));
+                why = fault.message;
                 None
             }
         };
         if summary.is_none() && !forced {
+            let stage = Compacting::Failed(why);
+            cx.out
+                .push_back(Output::Update(Update::Compacting { id, stage }));
             return self.ask_model(cx);
         }
         let summary = summary
@@ -102,6 +114,7 @@ impl Engine {
             Record::Summary {
                 gone: cut,
                 text: summary,
+                id,
                 usage,
                 cost,
             },
@@ -109,12 +122,6 @@ impl Engine {
         self.used = None;
         // What it was told of the mode may be gone with the rest.
         self.told = Mode::Normal;
-        self.record(
-            cx,
-            Record::Note {
-                text: format!("\n\n[compacted {cut} messages]\n\n"),
-            },
-        );
         self.ask_model(cx);
     }
 }

@@ -53,7 +53,7 @@ mod tests;
 pub use authority::Authority;
 pub use history::History;
 pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
-pub use output::{CardId, Decision, Ending, Output, Update};
+pub use output::{CardId, Compacting, Decision, Ending, Output, Update};
 pub use record::{Message, Record};
 pub use verify::{Unverified, Verifier, pauses};
 
@@ -424,7 +424,8 @@ impl Engine {
                 self.shown_open.remove(&result.id);
             }
             Record::Plan { todos } => self.state.restore_todos(todos.clone()),
-            Record::Summary { .. } => {
+            Record::Summary { id, .. } => {
+                self.messages.skip(*id);
                 self.used = None;
                 self.told = Mode::Normal;
             }

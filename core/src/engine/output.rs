@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::record::Record;
 use crate::call::Call;
@@ -89,6 +90,21 @@ pub enum Update {
         /// All of it, bounded.
         text: String,
     },
+    /// The older part of the history is being replaced by a summary. That it was replaced is a
+    /// record.
+    Compacting {
+        /// The number of the compaction.
+        id: u64,
+        /// How far it is.
+        stage: Compacting,
+    },
+    /// The provider could not be reached or broke off, and is asked again.
+    Retrying {
+        /// The pause before that.
+        after: Duration,
+        /// Why; for people.
+        why: String,
+    },
     /// What the context window holds.
     Usage {
         /// Tokens in it.
@@ -96,6 +112,17 @@ pub enum Update {
         /// Tokens it can hold.
         size: u64,
     },
+}
+
+/// How far a compaction is that is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compacting {
+    /// It begins.
+    Began,
+    /// There is no summary: the history stays as it is.
+    Failed(String),
+    /// The turn was cancelled.
+    Cancelled,
 }
 
 /// What the person decided.

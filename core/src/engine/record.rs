@@ -74,6 +74,9 @@ pub enum Record {
         gone: usize,
         /// What stands in their place.
         text: String,
+        /// The number of the compaction, unique among the session's messages.
+        #[serde(default)]
+        id: u64,
         /// Tokens that it took, if the provider said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,

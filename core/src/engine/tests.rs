@@ -109,6 +109,8 @@ impl World {
                 Update::Running { id } => format!("run {id}"),
                 Update::Progress { id, .. } => format!("progress {id}"),
                 Update::Usage { used, size } => format!("used {used} of {size}"),
+                Update::Compacting { id, stage } => format!("compacting {id} {stage:?}"),
+                Update::Retrying { .. } => return,
             },
             Output::Record(record) => {
                 let line = match &record {
@@ -121,11 +123,11 @@ impl World {
                     }
                     Record::Plan { todos } => Some(format!("plan {}", todos.len())),
                     Record::Note { text } => Some(format!("say 0 {}", text.trim())),
+                    Record::Summary { gone, id, .. } => Some(format!("compacted {id} {gone}")),
                     Record::Session(_)
                     | Record::Options(_)
                     | Record::User(_)
                     | Record::Assistant(_)
-                    | Record::Summary { .. }
                     | Record::Goal(_)
                     | Record::End(_)
                     | Record::Roots { .. }
@@ -464,9 +466,9 @@ fn a_cancel_ends_a_turn_in_every_phase() {
 
     // The summary of a compaction.
     let mut world = full(hang);
-    world.check(&[]);
+    world.check(&["compacting 11 Began"]);
     world.cancel();
-    world.check(&["over Cancelled"]);
+    world.check(&["compacting 11 Cancelled", "over Cancelled"]);
     assert!(world.engine.history().messages().len() > 10);
 }
 
@@ -491,8 +493,9 @@ fn a_history_that_stays_too_long_is_compacted_once_an_answer() {
     // What is kept is larger than the window all the same: the turn goes on with it.
     let long = "x".repeat(1000);
     world.check(&[
-        "say 0 [compacted 13 messages]",
-        "say 12 done",
+        "compacting 11 Began",
+        "compacted 11 13",
+        "say 13 done",
         "over EndTurn",
     ]);
     world.prompt(&long);
@@ -505,7 +508,12 @@ fn a_history_that_stays_too_long_is_compacted_once_an_answer() {
 fn a_summary_that_fails_leaves_the_history_as_it_was() {
     let error = "{\"error\":{\"status\":400}}\n";
     let mut world = full(&format!("{error}{DONE}"));
-    world.check(&["say 12 done", "over EndTurn"]);
+    world.check(&[
+        "compacting 11 Began",
+        "compacting 11 Failed(\"script answered 400: as the script says\")",
+        "say 13 done",
+        "over EndTurn",
+    ]);
     assert_eq!(world.engine.history().messages().len(), 22);
 }
 

@@ -9,7 +9,7 @@ use super::history::History;
 use super::record::{Author, End, Extent, Message, Reason, Record, ToolResult};
 use super::rounds::{Deed, Deeds};
 use super::saying::Saying;
-use super::{Brain, CardId, Context, Ending, Engine, Output, Update};
+use super::{Brain, CardId, Compacting, Context, Ending, Engine, Output, Update};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
@@ -56,6 +56,8 @@ pub(super) enum Phase {
     Compacting {
         run: ModelRun,
         call: Option<CallId>,
+        /// The number of the compaction.
+        id: u64,
         cut: usize,
         /// The turn cannot go on with the history as it is.
         forced: bool,
@@ -201,8 +203,12 @@ impl Turn {
                 // The machine settles an HTTP call itself: nothing is waited for.
                 Vec::new()
             }
-            Phase::Compacting { run, call, .. } => {
+            Phase::Compacting { run, call, id, .. } => {
                 stop_run(cx, run, *call, brain);
+                cx.out.push_back(Output::Update(Update::Compacting {
+                    id: *id,
+                    stage: Compacting::Cancelled,
+                }));
                 Vec::new()
             }
             Phase::Tools(batch) => {
@@ -372,6 +378,10 @@ impl Engine {
             ModelEvent::Thought(text) => turn.say(cx, true, text),
             ModelEvent::Retrying { after, why } => {
                 turn.break_off(cx, &mut self.history, Extent::Dropped);
+                cx.out.push_back(Output::Update(Update::Retrying {
+                    after,
+                    why: why.clone(),
+                }));
                 Self::log(
                     cx,
                     format!(

@@ -2,13 +2,14 @@
 //! not advertised is never sent: it becomes something plainer, or nothing. Knows no state.
 
 use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::schema::{
-    AgentCapabilities, ClientCapabilities, CompactionStatus, ContentBlock, ContentChunk,
-    CreateElicitationRequest, ElicitationMode, McpServer, Plan, PlanUpdateContent,
-    SessionConfigKind, SessionConfigOption, SessionUpdate, ToolCallContent,
+    AgentCapabilities, ClientCapabilities, CompactionMeta, CompactionStatus, ContentBlock,
+    ContentChunk, CreateElicitationRequest, ElicitationMode, McpServer, NoticeSeverity, Plan,
+    PlanUpdateContent, SessionConfigKind, SessionConfigOption, SessionUpdate, ToolCallContent,
 };
 
 /// What a client advertised, as far as it opens something. Each session keeps those of its
@@ -266,8 +267,20 @@ fn plainer(update: &SessionUpdate) -> Option<SessionUpdate> {
     if let SessionUpdate::CompactionUpdate(update) = update
         && update.status == CompactionStatus::Completed
     {
-        let text = "The conversation was compacted to fit the context window.\n\n";
-        return Some(message(text));
+        let meta = update.meta.as_ref();
+        let meta = meta.and_then(|meta| meta.read::<CompactionMeta>().ok());
+        return Some(message(&match meta {
+            Some(meta) => format!("\n\n[compacted {} messages]\n\n", meta.ours.messages),
+            None => "\n\n[compacted the conversation]\n\n".into(),
+        }));
+    }
+    if let SessionUpdate::Notice(notice) = update
+        && notice.severity != NoticeSeverity::Info
+    {
+        let more = notice.description.as_deref().unwrap_or_default();
+        let between = if more.is_empty() { "" } else { ": " };
+        let text = format!("\n\n[warning] {}{between}{more}\n\n", notice.title);
+        return Some(message(&text));
     }
     None
 }

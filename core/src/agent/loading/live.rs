@@ -1,7 +1,7 @@
 //! A load or resume of a session that is open already: it is replayed as it stands, and its turn goes
 //! on.
 
-use super::super::opening::How;
+use super::super::opening::{How, refused};
 use super::super::roots::session_open;
 use super::super::saving::Then;
 use super::super::{Agent, standing};
@@ -27,6 +27,10 @@ impl Agent {
         if !session.directories.are(&opening.roots.asked) {
             let error = session_open(&opening.roots.asked);
             return self.refuse_opening(key, error);
+        }
+        if opening.prompt.is_some() && opening.prompt != session.prompt {
+            let why = "the session is open: its systemPrompt is set when it opens";
+            return self.refuse_opening(key, refused("session_open", why));
         }
         opening.axes = axes;
         if let Some(loading) = &mut opening.loading {

@@ -5,6 +5,7 @@ use alloc::string::String;
 use serde::Serialize;
 
 use super::super::roots::check_directories;
+use crate::agent::prompts;
 use crate::limits::Limits;
 use crate::protocol::schema::{McpServer, SystemPrompt};
 use crate::wire::RpcError;
@@ -54,10 +55,7 @@ pub(in crate::agent) fn check_setup(
         ));
     }
     check_directories(directories, limits)?;
-    if prompt.is_some() {
-        return Err(RpcError::invalid_params("systemPrompt is not advertised"));
-    }
-    Ok(())
+    prompt.map_or(Ok(()), |prompt| prompts::check(prompt, limits))
 }
 
 /// Lexical and for every platform: `/x`, `C:\x`, `\\server\share`.

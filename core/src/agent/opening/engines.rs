@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::super::options::Axes;
-use super::super::{Agent, Preset, models};
+use super::super::{Agent, Preset, models, prompts};
 use super::{auth_required, refused};
 use crate::engine::{
     Authority, Brain, Detail, Engine, MAX_PROJECT_BYTES, ProjectFile, Setup, Verifier,
@@ -64,6 +64,7 @@ impl Agent {
         let stored = opening.loading.is_some();
         let project = core::mem::take(&mut opening.project);
         let axes = opening.axes.clone();
+        let prompt = opening.prompt.clone();
         let cwd = opening.cwd.clone();
         // It was resolved before the project's files were read.
         let root = opening.root.clone().unwrap_or_else(|| cwd.clone());
@@ -82,16 +83,19 @@ impl Agent {
         let rules = rules.beneath(&cwd, &roots);
         let setup = Setup {
             brain,
-            system: system_prompt(
-                match axes.preset {
-                    Preset::Light => Detail::Short,
-                    Preset::Balanced => Detail::Full,
-                    Preset::Delivery => Detail::Verified,
-                },
-                &self.config.host,
-                &cwd,
-                &further,
-                &bounded(project),
+            system: prompts::applied(
+                prompt.as_ref(),
+                system_prompt(
+                    match axes.preset {
+                        Preset::Light => Detail::Short,
+                        Preset::Balanced => Detail::Full,
+                        Preset::Delivery => Detail::Verified,
+                    },
+                    &self.config.host,
+                    &cwd,
+                    &further,
+                    &bounded(project),
+                ),
             ),
             workspace: {
                 let mut workspace = Workspace::new(

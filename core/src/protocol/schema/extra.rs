@@ -4,6 +4,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::content::ContentBlock;
 use super::ids::SessionId;
 use super::initialize::Marker;
@@ -95,6 +97,33 @@ open_names! {
         Failed = "failed",
         /// It was cancelled.
         Cancelled = "cancelled",
+    }
+}
+
+/// Our part of the `_meta` of a [`CompactionUpdate`] that is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactionMeta {
+    /// What it holds.
+    #[serde(rename = "reasonix.io")]
+    pub ours: Compacted,
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// How many messages of the conversation the summary stands for.
+    #[serde(rename = "compactedMessages")]
+    pub messages: usize,
+}
+
+impl CompactionMeta {
+    /// The summary stands for so many messages.
+    pub const fn new(messages: usize) -> Self {
+        Self {
+            ours: Compacted { messages },
+        }
     }
 }
 

@@ -41,9 +41,9 @@ pub use elicitation::{
     ElicitationAction, ElicitationMode, ElicitationScope, ElicitationValue,
 };
 pub use extra::{
-    CompactionStatus, CompactionSummaryChunk, CompactionUpdate, Cost, Notice, NoticeSeverity,
-    SessionInfoUpdate, SessionMessage, SessionMessageChunk, SubagentSessionCapabilities,
-    SubagentUpdate, UsageUpdate,
+    Compacted, CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, Cost,
+    Notice, NoticeSeverity, SessionInfoUpdate, SessionMessage, SessionMessageChunk,
+    SubagentSessionCapabilities, SubagentUpdate, UsageUpdate,
 };
 pub use fs::{
     ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest, WriteTextFileResponse,

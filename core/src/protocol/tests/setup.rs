@@ -163,39 +163,37 @@ fn updates_that_were_not_asked_for_become_plainer_or_nothing() {
         agent.drain();
         agent.sent().join("\n")
     };
-    let plain = sent("{}");
-    for kind in [
-        "notice",
-        "plan_update",
-        "plan_removed",
-        "compaction",
-        "subagent",
-        "boolean",
-        "child",
-    ] {
-        assert!(!plain.contains(kind), "{kind}: {plain}");
-    }
-    assert!(
-        plain.contains(r#""sessionUpdate":"plan","entries":[{"content":"a""#),
-        "{plain}"
-    );
-    assert!(
-        plain.contains(r#""sessionUpdate":"plan","entries":[]"#),
-        "{plain}"
-    );
-    let all = sent(
-        r#"{"plan":{},"subagents":{},"session":{"notices":{},"compaction":{},"configOptions":{"boolean":{}}}}"#,
-    );
-    for kind in [
-        "notice",
-        "plan_update",
-        "plan_removed",
-        "compaction",
-        "subagent",
-        "boolean",
-        "child",
-    ] {
-        assert!(all.contains(kind), "{kind}: {all}");
+    const GATED: [(&str, &[&str]); 5] = [
+        (r#""plan":{}"#, &["plan_update", "plan_removed"]),
+        (r#""subagents":{}"#, &["subagent_update", "child"]),
+        (r#""notices":{}"#, &["notice"]),
+        (r#""compaction":{}"#, &["compaction_update"]),
+        (r#""configOptions":{"boolean":{}}"#, &["boolean"]),
+    ];
+    for asked in 0_u32..1 << GATED.len() {
+        let chosen = |of: core::ops::Range<usize>| {
+            let parts = of.filter(|at| asked >> at & 1 == 1).map(|at| GATED[at].0);
+            parts.collect::<Vec<_>>().join(",")
+        };
+        let outer = chosen(0..2);
+        let comma = if outer.is_empty() { "" } else { "," };
+        let frames = sent(&format!(
+            r#"{{{outer}{comma}"session":{{{}}}}}"#,
+            chosen(2..GATED.len())
+        ));
+        for (at, (_, kinds)) in GATED.iter().enumerate() {
+            for kind in *kinds {
+                let wanted = asked >> at & 1 == 1;
+                assert_eq!(frames.contains(kind), wanted, "{kind}: {frames}");
+            }
+        }
+        for plain in [
+            r#""sessionUpdate":"plan","entries":[{"content":"a""#,
+            r#""sessionUpdate":"plan","entries":[]"#,
+        ] {
+            let wanted = asked & 1 == 0;
+            assert_eq!(frames.contains(plain), wanted, "{plain}: {frames}");
+        }
     }
 }
 
