@@ -4,6 +4,7 @@
 pub mod chaos;
 
 pub mod disk;
+pub mod editor;
 pub mod inbox;
 pub mod json;
 pub mod laws;

@@ -11,6 +11,7 @@ use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
 
 use crate::disk::Disk;
+use crate::editor::Editor;
 use crate::json::{self, Value};
 use crate::laws::Laws;
 use crate::world::World;
@@ -98,6 +99,8 @@ pub struct Sim {
     pub cards: Vec<Card>,
     /// The editor's buffers: answers to `fs/read_text_file`.
     pub buffers: std::collections::BTreeMap<String, String>,
+    /// Who answers to `fs/*`, `terminal/*` and `elicitation/*` in the place of those buffers.
+    pub editor: Option<Editor>,
     /// Whether the client takes bytes; if not, everything stays unsent.
     pub reads: bool,
     unsent: usize,
@@ -129,6 +132,7 @@ impl Sim {
             laws: Laws::default(),
             cards: vec![Card::Choose("allow_once")],
             buffers: Default::default(),
+            editor: None,
             reads: true,
             unsent: 0,
             wrote: false,
@@ -299,6 +303,22 @@ impl Sim {
         }
         let news = self.world.next_due(|id| self.agent.room(Source::Call(id)));
         let wake = self.deadline.map(|deadline| deadline.at);
+        let spoken = self.editor.as_ref().and_then(Editor::next_due);
+        let sooner = |at: Option<Instant>| at.is_none_or(|at| spoken.is_some_and(|it| it <= at));
+        if let Some(at) = spoken
+            && at <= end
+            && self.closed.is_none()
+            && sooner(news.map(|(due, _)| due))
+            && sooner(wake)
+        {
+            self.now = self.now.max(at);
+            let now = self.now;
+            let said = self.editor.as_mut().and_then(|editor| editor.take(now));
+            if let Some(said) = said {
+                self.send(&said);
+            }
+            return true;
+        }
         match (news, wake) {
             (Some((due, id)), wake) if wake.is_none_or(|at| due <= at) && due <= end => {
                 self.now = self.now.max(due);
@@ -350,7 +370,11 @@ impl Sim {
                     self.unsent += bytes.len();
                     self.wrote = true;
                     let frame: Value = serde_json::from_slice(bytes).expect("a frame is JSON");
-                    if let Some(reply) = self.reply(&frame) {
+                    let now = self.now;
+                    let heard = |editor: &mut Editor| editor.hear(now, &frame);
+                    if !self.editor.as_mut().is_some_and(heard)
+                        && let Some(reply) = self.reply(&frame)
+                    {
                         self.send(&reply);
                     }
                     self.frames.push(frame);

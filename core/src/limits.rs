@@ -65,6 +65,19 @@ pub struct Limits {
     pub load_kept: usize,
     /// Largest history of one session, bytes in memory; its older part goes before it grows on.
     pub max_history: usize,
+    /// An editor has this long to give a file's text; then it is read from the disk.
+    pub editor_read: Duration,
+    /// An editor has this long to write a file; then the write has failed.
+    pub editor_write: Duration,
+    /// An editor has this long to make a terminal; then the command runs here.
+    pub terminal_create: Duration,
+    /// Output that an editor is asked to keep of a command in its terminal, bytes.
+    pub terminal_output: u64,
+    /// A command in an editor's terminal that is to end now has this long to say how it ended.
+    pub terminal_grace: Duration,
+    /// Terminals that were asked for and are not wanted any more, but may still be made: of more
+    /// than these the oldest are forgotten.
+    pub max_late_terminals: usize,
     /// Model calls in one turn (`--max-steps`).
     pub max_steps: u32,
     /// Largest file the tools read or edit, bytes.
@@ -219,6 +232,12 @@ impl Default for Limits {
             max_load_chunk: 32 << 20,
             load_kept: 64 << 10,
             max_history: 64 << 20,
+            editor_read: Duration::from_secs(10),
+            editor_write: Duration::from_secs(30),
+            terminal_create: Duration::from_secs(10),
+            terminal_output: 1 << 20,
+            terminal_grace: Duration::from_secs(1),
+            max_late_terminals: 64,
             max_steps: 200,
             max_file: 10 << 20,
             read_lines: 2000,

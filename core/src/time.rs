@@ -68,6 +68,8 @@ pub enum Timer {
     ToolLimit,
     /// The live output of a running command is due.
     LiveOutput,
+    /// The editor did not answer in time.
+    Editor,
     /// What was aborted did not settle in time.
     CancelGrace,
     /// The end of the connection did not come to rest in time.

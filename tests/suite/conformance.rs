@@ -5,6 +5,7 @@ mod cases;
 #[cfg(target_os = "linux")]
 mod children;
 mod crash;
+mod editor;
 mod files;
 mod gate;
 mod inbox;

@@ -309,10 +309,9 @@ fn the_editors_text_is_what_the_model_sees() {
                 run.turn("go");
             },
             ..case(
-                // Wrong, and known: buffers are not asked for yet. Turn it round when they are.
-                "an unsaved buffer is not seen yet, the file is",
+                "an unsaved buffer is seen, and not the file",
                 vec![tool("r", "read_file", json!({"path": "a.txt"})), say("k")],
-                vec![Stop("end_turn"), Told(1, "old"), NotTold(1, "unsaved")],
+                vec![Stop("end_turn"), Told(1, "unsaved"), NotTold(1, "old")],
             )
         },
         Case {

@@ -34,6 +34,9 @@ pub struct Config {
     pub ephemeral: bool,
     /// `--workspace-only`: sessions have their working directory and no other folder.
     pub workspace_only: bool,
+    /// Commands are run here though the client offers a terminal (`--sandbox-bash enforce`): a
+    /// client's terminal is outside every confinement of ours.
+    pub local_commands: bool,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
 }
@@ -53,6 +56,7 @@ impl Config {
             preset: Preset::default(),
             ephemeral: false,
             workspace_only: false,
+            local_commands: false,
             max_steps: None,
         }
     }

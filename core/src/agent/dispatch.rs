@@ -322,9 +322,15 @@ impl Agent {
 
     /// The client's answer to a card or question.
     fn settled(&mut self, ask: crate::ids::AskId, answer: &ClientAnswer) {
+        if self.answered_late(ask, answer) {
+            return;
+        }
         let Some(key) = self.asks.remove(&ask) else {
             return;
         };
+        if self.editor_answered(key, ask, answer) {
+            return;
+        }
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
@@ -514,6 +520,7 @@ impl Agent {
     /// The session is not open any more; its files are still to be given up.
     pub(super) fn close_session(&mut self, key: SessionKey) -> Option<StoreKey> {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
+        self.leave_editor(key);
         let session = self.sessions.remove(&key)?;
         self.leave_inbox(session.store);
         self.unread -= session.unread;

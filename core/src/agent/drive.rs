@@ -8,7 +8,7 @@ use super::dispatch::turn_failed;
 use super::opening::auth_required;
 use super::saving::Then;
 use super::session::{Asking, Waiting};
-use super::{Agent, Level, Owned, Owner, WallClock, cards, quote, render};
+use super::{Agent, Level, WallClock, cards, editor, quote, render};
 use crate::engine::record::{Author, Record};
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
@@ -19,7 +19,7 @@ use crate::protocol::schema::{
     Meta, Notice, NoticeSeverity, PromptResponse, SessionUpdate, StopReason,
 };
 use crate::protocol::{TextKind, TurnMut};
-use crate::time::Instant;
+use crate::time::{Deadline, Instant};
 use crate::tools::{Answer, Question};
 
 /// Steps of one session before the next one has its turn.
@@ -109,11 +109,11 @@ impl Agent {
         }
     }
 
-    fn set_timer(&mut self, key: SessionKey) {
+    pub(super) fn set_timer(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        let wanted = session.engine.deadline();
+        let wanted = Deadline::earlier(session.engine.deadline(), session.editor.deadline());
         if wanted != session.timer {
             if let Some(old) = session.timer {
                 self.timers.remove(&(old, key));
@@ -147,11 +147,8 @@ impl Agent {
         while let Some(output) = self.said.pop_front() {
             self.follow(key, &output);
             match output {
-                Output::Start { id, call } => {
-                    self.calls.insert(id, Owner::Session(key));
-                    self.effects.push_back(Owned::Start(id, call));
-                }
-                Output::Abort { id } => self.effects.push_back(Owned::Abort(id)),
+                Output::Start { id, call, tool } => self.carry_out(key, id, call, tool),
+                Output::Abort { id } => self.abort_call(key, id),
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
                 Output::Record(record) => {
@@ -165,7 +162,8 @@ impl Agent {
                         }
                     }
                     if is_seen_live(&record) {
-                        for update in render::record(&record, &self.config.limits) {
+                        for mut update in render::record(&record, &self.config.limits) {
+                            self.keep_terminal(key, &mut update);
                             self.show_in_order(key, Waiting::Drawn(update));
                         }
                     }
@@ -179,6 +177,16 @@ impl Agent {
         self.follow_mode(key);
         if let (Some(place), Some(session)) = (claims, self.sessions.get(&key)) {
             self.when_safe(session.store, place, Then::Claimed);
+        }
+    }
+
+    /// The end of a call whose card shows a terminal leaves that in the card.
+    fn keep_terminal(&mut self, key: SessionKey, update: &mut SessionUpdate) {
+        if let SessionUpdate::ToolCallUpdate(change) = update
+            && let Some(session) = self.sessions.get_mut(&key)
+            && session.editor.take_shown(&change.tool_call_id)
+        {
+            change.content = None;
         }
     }
 
@@ -227,6 +235,16 @@ impl Agent {
             Waiting::Said(output) => self.show_output(key, output).map(Waiting::Said),
             Waiting::Told(update) => {
                 self.side.notify_vendor(STATUS_UPDATE, &update);
+                None
+            }
+            Waiting::Embed { tool, terminal } => {
+                let turn = self.sessions.get(&key)?.turn?;
+                let update = editor::embed(&tool, &terminal);
+                match self.side.turn(turn)?.update(&update) {
+                    Err(CommandError::Full(())) => return Some(Waiting::Embed { tool, terminal }),
+                    Err(CommandError::Gone(()) | CommandError::NotOffered(())) => {}
+                    Ok(()) => self.sessions.get_mut(&key)?.editor.show(tool),
+                }
                 None
             }
             Waiting::Drawn(update) => {
@@ -397,6 +415,7 @@ impl Agent {
                 | Output::Log(_),
             )
             | Waiting::Drawn(_)
+            | Waiting::Embed { .. }
             | Waiting::Told(_) => true,
         });
         let open = session

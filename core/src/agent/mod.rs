@@ -9,6 +9,7 @@ mod config;
 mod content;
 mod dispatch;
 mod drive;
+mod editor;
 mod fit;
 mod inbox;
 mod listing;
@@ -54,6 +55,7 @@ use crate::protocol::{self, AgentSide, Asked, PeerInput};
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
+use editor::Late;
 use listing::{Deleting, Listing, Sweep};
 use opening::Opening;
 use saving::{Doing, StoreKey, Stored};
@@ -166,6 +168,8 @@ enum Owner {
     Preparing(SessionKey),
     /// An engine.
     Session(SessionKey),
+    /// A look at the disk on behalf of a call that an editor has a part in.
+    Editor(SessionKey),
     /// `authenticate`.
     Authenticating,
     /// A stored session.
@@ -197,6 +201,8 @@ pub struct Agent {
     sessions: BTreeMap<SessionKey, Box<Session>>,
     turns: BTreeMap<TurnKey, SessionKey>,
     asks: BTreeMap<AskId, SessionKey>,
+    /// Terminals that may still be made though nobody waits for them.
+    late: Late,
     openings: BTreeMap<RequestKey, Opening>,
     /// Locks that were asked for by openings that are over.
     late_locks: BTreeMap<CallId, SessionId>,
@@ -254,6 +260,7 @@ impl Agent {
             sessions: BTreeMap::new(),
             turns: BTreeMap::new(),
             asks: BTreeMap::new(),
+            late: Late::new(),
             openings: BTreeMap::new(),
             late_locks: BTreeMap::new(),
             stores: BTreeMap::new(),
@@ -325,6 +332,7 @@ impl Agent {
                 }
                 self.with_engine(key, |engine, cx| engine.handle_news(cx, id, news));
             }
+            Some(Owner::Editor(key)) => self.looked(key, id, news),
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
             Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
@@ -451,6 +459,7 @@ impl Machine for Agent {
             .map(|(_, key)| *key)
             .collect();
         for key in due {
+            self.editor_due(key);
             self.with_engine(key, |engine, cx| engine.handle_timeout(cx));
         }
     }
@@ -478,6 +487,7 @@ impl Machine for Agent {
                 Some(
                     Owner::Opening(_)
                     | Owner::Preparing(_)
+                    | Owner::Editor(_)
                     | Owner::Authenticating
                     | Owner::Store(..)
                     | Owner::Inbox(_)

@@ -464,6 +464,7 @@ impl Agent {
                 outbox: Default::default(),
                 replaying: 0,
                 asks: BTreeMap::new(),
+                editor: Default::default(),
                 unread: 0,
                 titled,
                 queued: false,

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::content::Attachment;
+use super::editor::Editor;
 use super::options::Axes;
 use super::roots::Directories;
 use super::saving::StoreKey;
@@ -50,6 +51,8 @@ pub(super) struct Session {
     pub(super) replaying: usize,
     /// Open requests to the client.
     pub(super) asks: BTreeMap<AskId, Asking>,
+    /// What the client's editor carries out for it.
+    pub(super) editor: Editor,
     /// Bytes that its calls brought since its engine last took in all there was.
     pub(super) unread: usize,
     /// It has a title.
@@ -66,6 +69,13 @@ pub(super) enum Waiting {
     Said(Output),
     /// What is seen of a record.
     Drawn(SessionUpdate),
+    /// A terminal of the client's in the card of a call.
+    Embed {
+        /// The call.
+        tool: String,
+        /// The terminal.
+        terminal: String,
+    },
     /// How the session stands.
     Told(Json),
 }

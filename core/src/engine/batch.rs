@@ -393,7 +393,8 @@ impl Slot {
                 if self.run.class() == Class::Reader {
                     self.show_running(cx);
                 }
-                cx.out.push_back(Output::Start { id, call });
+                let tool = Some(self.id.clone());
+                cx.out.push_back(Output::Start { id, call, tool });
             }
             Step::Abort => cx.out.extend(self.call.map(|id| Output::Abort { id })),
             Step::Permit(proposal) => match authority.decide(&proposal.action) {

@@ -20,6 +20,8 @@ pub enum Output {
         id: CallId,
         /// What to do.
         call: Call,
+        /// The tool call it is for; none: the model's.
+        tool: Option<String>,
     },
     /// End a call now.
     Abort {

@@ -94,7 +94,7 @@ impl World {
 
     fn hear(&mut self, output: Output) {
         let line = match output {
-            Output::Start { id, call } => {
+            Output::Start { id, call, .. } => {
                 let line = format!("start {}", name(&call));
                 self.open.insert(id, call);
                 line

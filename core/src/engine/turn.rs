@@ -363,7 +363,8 @@ impl Engine {
                 {
                     *current = Some(id);
                 }
-                cx.out.push_back(Output::Start { id, call });
+                let tool = None;
+                cx.out.push_back(Output::Start { id, call, tool });
             }
             ModelEvent::Abort => {
                 if let Phase::Answering { call, .. } | Phase::Compacting { call, .. } =

@@ -34,6 +34,7 @@ pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
 pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};
 pub use run::ToolRun;
+pub(crate) use state::digest;
 pub use state::{JobId, ToolState};
 pub use step::{
     Answer, Card, Choice, Diff, Location, Proposal, Question, Step, Todo, TodoStatus, ToolOutcome,

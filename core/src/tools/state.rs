@@ -195,7 +195,7 @@ impl ToolState {
 }
 
 /// The digest that [`Expect::Digest`](crate::call::Expect::Digest) means.
-pub(super) fn digest(bytes: &[u8]) -> [u8; 32] {
+pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 

@@ -124,6 +124,12 @@ impl<T> OutgoingRequests<T> {
         self.last
     }
 
+    /// The id of a request whose answer nobody waits for.
+    pub fn pass(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
     /// The tag of an open request.
     pub fn get(&self, id: u64) -> Option<&T> {
         self.open.get(&id)

@@ -7,14 +7,18 @@ use serde::Serialize;
 
 use crate::error::{CommandError, PeerFault};
 use crate::ids::AskId;
+use crate::wire::requests::write_cancel_request;
 use crate::wire::rpc::write_request;
 use crate::wire::{RequestId, RpcError};
 
 use super::super::events::AgentEvent;
 use super::super::gates::Gates;
-use super::super::methods::{BadAnswer, ClientAnswer, ClientMethod, ClientMethodKind};
+use super::super::methods::{
+    BadAnswer, ClientAnswer, ClientMethod, ClientMethodKind, Method, ReleaseTerminal,
+};
 use super::super::schema::{
-    CompleteElicitationNotification, Json, PermissionOption, RequestPermissionOutcome,
+    CompleteElicitationNotification, Json, PermissionOption, ReleaseTerminalRequest,
+    RequestPermissionOutcome,
 };
 use super::super::states::{Connection, Permission, PermissionEvent};
 use super::core::Core;
@@ -90,6 +94,24 @@ impl Core {
         self.output.frame(|out| {
             asks.withdraw(id, out);
         });
+    }
+
+    pub(super) fn cancel_ask(&mut self, id: u64) {
+        if let Some(ask) = self.asks.get_mut(id) {
+            ask.session = None;
+            // Ids are counted from 1 and do not come near 2^63.
+            let id = RequestId::from(id as i64);
+            self.output.frame(|out| write_cancel_request(out, &id));
+        }
+    }
+
+    pub(super) fn release_terminal(&mut self, request: &ReleaseTerminalRequest) {
+        if self.closed || self.lost.is_some() {
+            return;
+        }
+        let id = self.asks.pass();
+        self.output
+            .frame(|out| write_request(out, id, ReleaseTerminal::NAME, request));
     }
 
     pub(super) fn complete_elicitation(&mut self, id: &str) -> Result<(), CommandError<()>> {

@@ -25,8 +25,9 @@ use crate::wire::{FrameDecoder, RpcError};
 
 use self::core::Core;
 use super::events::{AgentEvent, CloseReason, PeerInput, SideEffect};
+use super::gates::Gates;
 use super::methods::{AgentMethod, Asked, ClientMethod, LoadSession, Opens};
-use super::schema::{ClientCapabilities, Json, SessionId, SessionUpdate};
+use super::schema::{ClientCapabilities, Json, ReleaseTerminalRequest, SessionId, SessionUpdate};
 use super::states::Connection;
 
 /// The agent's side of one connection.
@@ -119,6 +120,27 @@ impl AgentSide {
     /// late answer leaves no trace.
     pub fn withdraw(&mut self, ask: AskId) {
         self.core.withdraw(ask.number());
+    }
+
+    /// Asks the client to break a request off (`$/cancel_request`). Unlike a request that is
+    /// [withdrawn](Self::withdraw) it stays open, also when its session is over: what it answers
+    /// still comes as [`AgentEvent::Settled`]. For requests whose success leaves something behind.
+    pub fn cancel_ask(&mut self, ask: AskId) {
+        self.core.cancel_ask(ask.number());
+    }
+
+    /// Whether the client of this session advertised all that `gate` names; not, if there is no
+    /// such session.
+    pub fn takes(&self, session: SessionKey, gate: Gates) -> bool {
+        let session = self.core.sessions.get(session.number());
+        session.is_some_and(|session| session.gates.has(gate))
+    }
+
+    /// Tells the client to release a terminal that it made. Also for a session that is over and
+    /// while the connection ends, since nothing else gives a terminal back. No event follows: to
+    /// the answer there is nothing to say.
+    pub fn release_terminal(&mut self, request: &ReleaseTerminalRequest) {
+        self.core.release_terminal(request);
     }
 
     /// Tells the client something by a vendor's method (its name begins with `_`).

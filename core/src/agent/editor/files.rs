@@ -1,0 +1,511 @@
+//! One read or write of a tool's file, between the disk and the editor. Pure: events in, one step
+//! out. Knows no session and no wire.
+//!
+//! The disk is always looked at first, with the bounds the tool gave (the root it stays beneath, the
+//! largest size): what no tool may read is not asked of an editor either, and a file that is no plain
+//! UTF-8 text stays on the disk in its own encoding.
+//!
+//! | stage | event | next | does |
+//! | --- | --- | --- | --- |
+//! | `Disk` | a read: text | `Buffer` | asks for the editor's text |
+//! | | a read: anything else, a fault | over | that |
+//! | | a write: text, as it must be | `Buffer`, or as if that had failed | asks for the editor's text |
+//! | | a write: nothing, as it must be | `Writing` | asks the editor to write |
+//! | | a write: no plain text | over | the write, on the disk |
+//! | | a write: a fault, or not as it must be | over | the fault: nothing is written |
+//! | `Buffer` | a read: a text, an error, too late | over | the editor's text, else that of the disk |
+//! | | a write: a text, an error, too late; it is as it must be | `Writing` | asks the editor to write |
+//! | | the same, and the editor does not write | over | the write, on the disk |
+//! | | a write: not as it must be | over | the fault: nothing is written |
+//! | `Writing` | written | over | written |
+//! | | an error, too late | over | the fault: the disk stays as it is |
+//!
+//! A write is never repeated on the disk once the editor was asked: it could happen twice. What it
+//! must find is compared with the editor's text, since that is what the model saw.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::call::{Call, Contents, Expect, Outcome, Write};
+use crate::error::{IoFault, IoKind};
+use crate::limits::Limits;
+use crate::time::{Duration, Instant};
+use crate::tools::digest;
+
+/// What a client takes of files. Each may be there without the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Takes {
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+}
+
+/// A file call on its way.
+#[derive(Debug)]
+pub(super) struct FileRoute {
+    job: Job,
+    takes: Takes,
+    stage: Stage,
+    due: Option<Instant>,
+    read_time: Duration,
+    write_time: Duration,
+}
+
+#[derive(Debug)]
+enum Job {
+    Read { path: String, max: u64 },
+    Write(Write),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    Disk,
+    /// With the bytes on the disk.
+    Buffer(Vec<u8>),
+    Writing,
+}
+
+/// What happened to a file call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileEvent {
+    /// What is on the disk.
+    Disk(Result<Vec<u8>, IoFault>),
+    /// The editor's text, or why there is none.
+    Text(Result<String, String>),
+    /// The editor wrote, or why it did not.
+    Written(Result<(), String>),
+    /// Its time is up.
+    Due,
+}
+
+/// What a file call needs next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FileStep {
+    /// Ask for the editor's text.
+    Read,
+    /// Ask the editor to write this.
+    Write(String),
+    /// Over: the call is the disk's affair.
+    OnDisk(Call),
+    /// Over, so.
+    Over(Result<Outcome, IoFault>),
+    /// Nothing: this does not belong to where it stands.
+    Nothing,
+}
+
+impl FileRoute {
+    /// Takes a call that this client may have a part in, or gives it back.
+    pub(super) fn begin(call: Call, takes: Takes, limits: &Limits) -> Result<(Self, Call), Call> {
+        let job = if let Call::Read { path, max, .. } = &call
+            && takes.reads
+        {
+            Job::Read {
+                path: path.clone(),
+                max: *max,
+            }
+        } else if let Call::Write(write) = &call
+            && has_part(write, takes)
+        {
+            Job::Write(write.clone())
+        } else {
+            return Err(call);
+        };
+        let look = match &job {
+            Job::Read { .. } => call,
+            Job::Write(write) => Call::Read {
+                path: write.path.clone(),
+                beneath: write.beneath.clone(),
+                max: limits.max_file,
+            },
+        };
+        let route = Self {
+            job,
+            takes,
+            stage: Stage::Disk,
+            due: None,
+            read_time: limits.editor_read,
+            write_time: limits.editor_write,
+        };
+        Ok((route, look))
+    }
+
+    /// The file, its links resolved.
+    pub(super) fn path(&self) -> &str {
+        match &self.job {
+            Job::Read { path, .. } => path,
+            Job::Write(write) => &write.path,
+        }
+    }
+
+    /// When it wants [`FileEvent::Due`].
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    pub(super) fn on(&mut self, now: Instant, event: FileEvent) -> FileStep {
+        match (&self.stage, event) {
+            (Stage::Disk, FileEvent::Disk(found)) => self.looked(now, found),
+            (Stage::Buffer(_), FileEvent::Text(text)) => self.heard(now, text.ok()),
+            (Stage::Buffer(_), FileEvent::Due) => self.heard(now, None),
+            (Stage::Writing, FileEvent::Written(Ok(()))) => over(Outcome::Written),
+            (Stage::Writing, FileEvent::Written(Err(why))) => {
+                let why = format!("the editor did not write it: {why}");
+                fault(IoKind::Other, why)
+            }
+            (Stage::Writing, FileEvent::Due) => fault(
+                IoKind::TimedOut,
+                format!(
+                    "the editor did not say within {} s whether it wrote it; read it again",
+                    self.write_time.as_secs()
+                ),
+            ),
+            (Stage::Disk, FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due)
+            | (Stage::Buffer(_), FileEvent::Disk(_) | FileEvent::Written(_))
+            | (Stage::Writing, FileEvent::Disk(_) | FileEvent::Text(_)) => FileStep::Nothing,
+        }
+    }
+
+    fn looked(&mut self, now: Instant, found: Result<Vec<u8>, IoFault>) -> FileStep {
+        let write = match &self.job {
+            Job::Read { .. } => None,
+            Job::Write(write) => Some(write),
+        };
+        let absent = write.is_some_and(|write| write.expect == Expect::Absent);
+        let bytes = match found {
+            Ok(_) if absent => return fault(IoKind::Exists, "it exists already"),
+            Ok(bytes) => bytes,
+            Err(it) if absent && it.kind == IoKind::NotFound => return self.write(now, None),
+            Err(it) if write.is_some() && it.kind == IoKind::NotFound => return changed(),
+            Err(it) => return FileStep::Over(Err(it)),
+        };
+        if !is_plain_text(&bytes) {
+            return match write {
+                Some(write) => FileStep::OnDisk(Call::Write(write.clone())),
+                None => over(Outcome::Read(Contents { bytes })),
+            };
+        }
+        self.stage = Stage::Buffer(bytes);
+        if self.takes.reads {
+            self.due = Some(now.plus(self.read_time));
+            return FileStep::Read;
+        }
+        self.heard(now, None)
+    }
+
+    /// The editor's text is known, or there is none to be had.
+    fn heard(&mut self, now: Instant, text: Option<String>) -> FileStep {
+        self.due = None;
+        let Stage::Buffer(disk) = &mut self.stage else {
+            return FileStep::Nothing;
+        };
+        let disk = core::mem::take(disk);
+        match &self.job {
+            Job::Read { max, .. } => {
+                let bytes = text.map_or(disk, String::into_bytes);
+                if bytes.len() as u64 > *max {
+                    return fault(
+                        IoKind::TooLarge,
+                        format!("it has more than {max} bytes in the editor"),
+                    );
+                }
+                over(Outcome::Read(Contents { bytes }))
+            }
+            Job::Write(write) => {
+                let current = text.as_deref().map_or(disk.as_slice(), str::as_bytes);
+                if write.expect != Expect::Digest(digest(current)) {
+                    return changed();
+                }
+                self.write(now, Some(disk))
+            }
+        }
+    }
+
+    /// All is as it must be; `disk` is what is there, if there is a file.
+    fn write(&mut self, now: Instant, disk: Option<Vec<u8>>) -> FileStep {
+        let Job::Write(write) = &self.job else {
+            return FileStep::Nothing;
+        };
+        if self.takes.writes
+            && let Ok(text) = core::str::from_utf8(&write.bytes)
+        {
+            self.stage = Stage::Writing;
+            self.due = Some(now.plus(self.write_time));
+            return FileStep::Write(text.into());
+        }
+        let mut write = write.clone();
+        if let Some(disk) = disk {
+            write.bytes = as_on_disk(&disk, write.bytes);
+            write.expect = Expect::Digest(digest(&disk));
+        }
+        FileStep::OnDisk(Call::Write(write))
+    }
+}
+
+fn has_part(write: &Write, takes: Takes) -> bool {
+    match write.expect {
+        Expect::Digest(_) => takes.reads || takes.writes,
+        Expect::Absent => takes.writes,
+        // Tools always know what they write over.
+        Expect::Anything => false,
+    }
+}
+
+fn over(outcome: Outcome) -> FileStep {
+    FileStep::Over(Ok(outcome))
+}
+
+fn fault(kind: IoKind, message: impl Into<String>) -> FileStep {
+    FileStep::Over(Err(IoFault::new(kind, message)))
+}
+
+fn changed() -> FileStep {
+    fault(IoKind::Changed, "it has changed")
+}
+
+/// Whether an editor can be asked about it without a loss.
+fn is_plain_text(bytes: &[u8]) -> bool {
+    core::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)
+}
+
+const MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
+
+/// Text as an editor gave it, in the form of the file that is on the disk: editors show a text
+/// without its byte order mark and with line ends of one kind.
+fn as_on_disk(disk: &[u8], text: Vec<u8>) -> Vec<u8> {
+    let mut text = text;
+    let ends = disk.iter().filter(|byte| **byte == b'\n').count();
+    let crlf = disk.windows(2).filter(|pair| pair == b"\r\n").count();
+    if crlf > 0 && crlf == ends && !text.contains(&b'\r') {
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        text = lines.join(&b"\r\n"[..]);
+    }
+    if disk.starts_with(MARK) && !text.starts_with(MARK) {
+        text.splice(..0, MARK.iter().copied());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    const BOTH: Takes = Takes {
+        reads: true,
+        writes: true,
+    };
+    const READS: Takes = Takes {
+        reads: true,
+        writes: false,
+    };
+    const WRITES: Takes = Takes {
+        reads: false,
+        writes: true,
+    };
+
+    fn read() -> Call {
+        Call::Read {
+            path: "/w/f".into(),
+            beneath: Some("/w".into()),
+            max: 8,
+        }
+    }
+
+    fn write(bytes: &[u8], expect: Expect) -> Call {
+        Call::Write(Write {
+            path: "/w/f".into(),
+            beneath: Some("/w".into()),
+            bytes: bytes.into(),
+            expect,
+            parents: false,
+        })
+    }
+
+    fn sees(bytes: &[u8]) -> Expect {
+        Expect::Digest(digest(bytes))
+    }
+
+    fn disk(bytes: &[u8]) -> FileEvent {
+        FileEvent::Disk(Ok(bytes.into()))
+    }
+
+    fn missing() -> FileEvent {
+        FileEvent::Disk(Err(IoFault::new(IoKind::NotFound, "no such file")))
+    }
+
+    fn text(text: &str) -> FileEvent {
+        FileEvent::Text(Ok(text.into()))
+    }
+
+    fn no_text() -> FileEvent {
+        FileEvent::Text(Err("no".into()))
+    }
+
+    /// A call, what happens to it, and what it needs after each.
+    #[track_caller]
+    fn check(call: Call, takes: Takes, rows: Vec<(FileEvent, FileStep)>) {
+        let (mut route, look) =
+            FileRoute::begin(call, takes, &Limits::default()).expect("the editor has a part in it");
+        assert!(matches!(
+            look,
+            Call::Read {
+                beneath: Some(_),
+                ..
+            }
+        ));
+        for (event, step) in rows {
+            let shown = format!("{event:?}");
+            assert_eq!(route.on(Instant::ZERO, event), step, "{shown}");
+        }
+    }
+
+    fn gives(bytes: &[u8]) -> FileStep {
+        over(Outcome::Read(Contents {
+            bytes: bytes.into(),
+        }))
+    }
+
+    #[test]
+    fn a_read_is_the_editors_text_and_falls_back_to_the_disk() {
+        for (event, bytes) in [
+            (text("unsaved"), &b"unsaved"[..]),
+            (no_text(), b"saved"),
+            (FileEvent::Due, b"saved"),
+        ] {
+            check(
+                read(),
+                BOTH,
+                vec![(disk(b"saved"), FileStep::Read), (event, gives(bytes))],
+            );
+        }
+        // What the editor is not asked about.
+        for bytes in [&b"caf\xe9"[..], b"\xff\xfea\0", b"a\0b"] {
+            check(read(), BOTH, vec![(disk(bytes), gives(bytes))]);
+        }
+        let too_large = fault(IoKind::TooLarge, "it has more than 8 bytes in the editor");
+        check(
+            read(),
+            READS,
+            vec![(disk(b"a"), FileStep::Read), (text("123456789"), too_large)],
+        );
+        let none = FileStep::Over(Err(IoFault::new(IoKind::NotFound, "no such file")));
+        check(read(), BOTH, vec![(missing(), none)]);
+    }
+
+    #[test]
+    fn a_write_goes_to_the_editor_and_never_to_the_disk_after_it() {
+        for (event, step) in [
+            (FileEvent::Written(Ok(())), over(Outcome::Written)),
+            (
+                FileEvent::Written(Err("read-only".into())),
+                fault(IoKind::Other, "the editor did not write it: read-only"),
+            ),
+            (
+                FileEvent::Due,
+                fault(
+                    IoKind::TimedOut,
+                    "the editor did not say within 30 s whether it wrote it; read it again",
+                ),
+            ),
+        ] {
+            check(
+                write(b"new", sees(b"unsaved")),
+                BOTH,
+                vec![
+                    (disk(b"saved"), FileStep::Read),
+                    (text("unsaved"), FileStep::Write("new".into())),
+                    (event, step),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn what_changed_since_it_was_seen_is_not_written() {
+        for (takes, rows) in [
+            (
+                BOTH,
+                vec![(disk(b"seen"), FileStep::Read), (text("typed"), changed())],
+            ),
+            (
+                BOTH,
+                vec![(disk(b"saved"), FileStep::Read), (no_text(), changed())],
+            ),
+            (WRITES, vec![(disk(b"saved"), changed())]),
+            (WRITES, vec![(missing(), changed())]),
+        ] {
+            check(write(b"new", sees(b"seen")), takes, rows);
+        }
+        let exists = fault(IoKind::Exists, "it exists already");
+        check(
+            write(b"new", Expect::Absent),
+            BOTH,
+            vec![(disk(b"other"), exists)],
+        );
+    }
+
+    #[test]
+    fn each_capability_alone_is_of_use() {
+        check(
+            write(b"new", sees(b"saved")),
+            WRITES,
+            vec![(disk(b"saved"), FileStep::Write("new".into()))],
+        );
+        check(
+            write(b"new", Expect::Absent),
+            WRITES,
+            vec![(missing(), FileStep::Write("new".into()))],
+        );
+        check(
+            write(b"a\nc", sees(b"a\nb")),
+            READS,
+            vec![
+                (disk(b"\xef\xbb\xbfa\r\nb"), FileStep::Read),
+                (
+                    text("a\nb"),
+                    FileStep::OnDisk(write(b"\xef\xbb\xbfa\r\nc", sees(b"\xef\xbb\xbfa\r\nb"))),
+                ),
+            ],
+        );
+        let limits = Limits::default();
+        assert!(FileRoute::begin(read(), WRITES, &limits).is_err());
+        let fresh = write(b"new", Expect::Absent);
+        assert!(FileRoute::begin(fresh, READS, &limits).is_err());
+    }
+
+    #[test]
+    fn another_encoding_stays_on_the_disk() {
+        let utf16 = b"\xff\xfea\0";
+        let call = write(b"\xff\xfeb\0", sees(utf16));
+        check(
+            call.clone(),
+            BOTH,
+            vec![(disk(utf16), FileStep::OnDisk(call))],
+        );
+        // Also where the new text would be plain.
+        let call = write(b"cafe", sees(b"caf\xe9"));
+        check(
+            call.clone(),
+            BOTH,
+            vec![(disk(b"caf\xe9"), FileStep::OnDisk(call))],
+        );
+    }
+
+    #[test]
+    fn what_does_not_belong_to_the_stage_does_nothing() {
+        check(
+            write(b"new", sees(b"a")),
+            BOTH,
+            vec![
+                (FileEvent::Written(Ok(())), FileStep::Nothing),
+                (FileEvent::Due, FileStep::Nothing),
+                (disk(b"a"), FileStep::Read),
+                (disk(b"b"), FileStep::Nothing),
+                (FileEvent::Written(Ok(())), FileStep::Nothing),
+                (text("a"), FileStep::Write("new".into())),
+                (text("a"), FileStep::Nothing),
+                (FileEvent::Written(Ok(())), over(Outcome::Written)),
+            ],
+        );
+    }
+}
