@@ -1,4 +1,5 @@
 // A tour of the agent by the official TypeScript SDK, which checks every message it is sent: node sdk.mjs PROGRAM ARGS…
+// What was said is then listed and loaded after a restart, with the program that $NEXT_PROGRAM names, or the same one.
 // Prints a line a check; fails if one failed. Runs in the folder of the session.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -6,8 +7,6 @@ import { Readable, Writable } from "node:stream";
 import * as acp from "@agentclientprotocol/sdk";
 
 const [program, ...args] = process.argv.slice(2);
-const agent = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
-const gone = new Promise((resolve) => agent.on("exit", (code, signal) => resolve({ code, signal })));
 const cwd = process.cwd();
 const { agent: ask, client: answer } = acp.methods;
 const updates = [];
@@ -20,15 +19,17 @@ const check = (what, holds, seen) => {
 };
 const said = (from, kind = "agent_message_chunk") =>
   updates.slice(from).filter((u) => u.update.sessionUpdate === kind).map((u) => u.update.content.text).join("");
-const refused = (promise) => promise.then(() => undefined, (error) => error);
-
-async function tour(to) {
-  const hello = await to.request(ask.initialize, {
+const hello = (to) =>
+  to.request(ask.initialize, {
     protocolVersion: acp.PROTOCOL_VERSION,
     clientCapabilities: {},
     clientInfo: { name: "sdk.mjs", version: "1" },
   });
-  check("initialize is answered with version 1", hello.protocolVersion === 1, hello.protocolVersion);
+const refused = (promise) => promise.then(() => undefined, (error) => error);
+
+async function tour(to) {
+  const { protocolVersion, agentCapabilities } = await hello(to);
+  check("initialize is answered with version 1", protocolVersion === 1, protocolVersion);
   const opened = await to.request(ask.session.new, { cwd, mcpServers: [] });
   const { sessionId } = opened;
   check("a session has an id", typeof sessionId === "string" && sessionId.length > 0, opened);
@@ -73,36 +74,64 @@ async function tour(to) {
   error = await refused(to.request(ask.session.new, { cwd: "relative", mcpServers: [] }));
   check("a relative folder is refused", error?.code === -32602, error);
 
-  if (hello.agentCapabilities?.sessionCapabilities?.list) {
+  if (agentCapabilities?.sessionCapabilities?.list) {
     const { sessions } = await to.request(ask.session.list, {});
     check("the session is in the list", sessions.some((s) => s.sessionId === sessionId && s.cwd === cwd), sessions);
   }
-  if (hello.agentCapabilities?.loadSession) {
+  if (agentCapabilities?.loadSession) {
     from = updates.length;
     await to.request(ask.session.load, { sessionId, cwd, mcpServers: [] });
     check("a load tells what was said", said(from).startsWith("Hello from the script."), said(from).slice(0, 80));
     check("and what was asked", said(from, "user_message_chunk").startsWith("hello"), said(from, "user_message_chunk"));
   }
-  if (hello.agentCapabilities?.sessionCapabilities?.close) {
+  if (agentCapabilities?.sessionCapabilities?.close) {
     await to.request(ask.session.close, { sessionId });
     error = await refused(prompt("x"));
     check("a closed session is unknown", error?.code === -32002, error);
   }
+  tour.session = sessionId;
 }
 
-const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
-await acp
-  .client({ name: "sdk.mjs" })
-  .onRequest(answer.session.requestPermission, ({ params }) => {
-    cards.push({ title: params.toolCall.title, there: existsSync("made.txt") });
-    const { optionId } = params.options.find((o) => o.kind === tour.choice);
-    return { outcome: { outcome: "selected", optionId } };
-  })
-  .onNotification(answer.session.update, ({ params }) => void updates.push(params))
-  .connectWith(stream, tour);
-agent.stdin.end();
-const late = setTimeout(() => agent.kill("SIGKILL"), 5000);
-const end = await gone;
-clearTimeout(late);
-check("the end of the input ends the agent well", end.code === 0, end);
+// Another process: what was said is in the list, is shown, and goes on.
+async function restarted(to) {
+  await hello(to);
+  const { sessions } = await to.request(ask.session.list, { cwd });
+  const found = sessions.find((s) => s.sessionId === tour.session);
+  check("after a restart the session is in the list", found?.title === "hello", sessions);
+  let from = updates.length;
+  await to.request(ask.session.load, { sessionId: tour.session, cwd, mcpServers: [] });
+  const seen = [said(from, "user_message_chunk"), said(from), said(from, "agent_thought_chunk")];
+  check("a load tells what was asked", seen[0] === "hellowrite a filewrite a filewait_for_cancel", seen[0]);
+  check("and what was said", seen[1].startsWith("Hello from the script.I write it. "), seen[1].slice(0, 80));
+  check("and what was thought", seen[2].startsWith("Simple.A file is wanted."), seen[2]);
+  const ends = updates.slice(from).map((u) => u.update.status).filter((s) => s === "completed" || s === "failed");
+  check("and how the calls ended", ends.join() === "failed,completed", ends);
+  from = updates.length;
+  const prompt = [{ type: "text", text: "hello again" }];
+  const turn = await to.request(ask.session.prompt, { sessionId: tour.session, prompt });
+  check("and the session goes on", turn.stopReason === "end_turn" && said(from) === "Hello from the script.", turn);
+}
+
+async function live(program, act) {
+  const agent = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const gone = new Promise((resolve) => agent.on("exit", (code, signal) => resolve({ code, signal })));
+  const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
+  await acp
+    .client({ name: "sdk.mjs" })
+    .onRequest(answer.session.requestPermission, ({ params }) => {
+      cards.push({ title: params.toolCall.title, there: existsSync("made.txt") });
+      const { optionId } = params.options.find((o) => o.kind === tour.choice);
+      return { outcome: { outcome: "selected", optionId } };
+    })
+    .onNotification(answer.session.update, ({ params }) => void updates.push(params))
+    .connectWith(stream, act);
+  agent.stdin.end();
+  const late = setTimeout(() => agent.kill("SIGKILL"), 5000);
+  const end = await gone;
+  clearTimeout(late);
+  check("the end of the input ends the agent well", end.code === 0, end);
+}
+
+await live(program, tour);
+await live(process.env.NEXT_PROGRAM || program, restarted);
 process.exit(failed ? 1 : 0);
