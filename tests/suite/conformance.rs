@@ -18,6 +18,7 @@ mod replay;
 mod roots;
 mod runtimes;
 mod schema;
+mod sessions;
 mod settle;
 mod shell;
 mod snapshots;

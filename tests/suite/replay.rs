@@ -240,7 +240,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// What a client has in its window: a line a message, a call, the end of a call, a plan.
 #[derive(Default)]
-struct Window {
+pub(crate) struct Window {
     lines: Vec<(String, Value)>,
     message: Value,
 }
@@ -299,7 +299,8 @@ impl Window {
         }
     }
 
-    fn of(frames: &[Value]) -> Vec<(String, Value)> {
+    /// What is in it after these frames.
+    pub(crate) fn of(frames: &[Value]) -> Vec<(String, Value)> {
         let mut window = Self::default();
         frames.iter().for_each(|frame| window.hear(frame));
         window.lines

@@ -9,8 +9,8 @@ use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
 use super::{Agent, Level, Owner, Preset, cards, content, models, prompts};
 use crate::call::{Call, Expect, News, Outcome, Write};
-use crate::engine::Message;
 use crate::engine::mode::Mode;
+use crate::engine::{Message, Verifier};
 use crate::error::IoKind;
 use crate::ids::{CallId, SessionKey, TurnKey};
 use crate::permission::Posture;
@@ -166,6 +166,7 @@ impl Agent {
         let fault = match news {
             News::Done(Outcome::Reconfigured(Ok(settings))) => {
                 self.config.settings = *settings;
+                self.settings_changed();
                 None
             }
             News::Done(Outcome::Reconfigured(Err(why))) => Some(why),
@@ -181,6 +182,17 @@ impl Agent {
             None => self.usable_model().map(|_| AuthenticateResponse::default()),
         };
         self.side.answer(asked, result);
+    }
+
+    /// What open sessions have of the settings is as they are now.
+    fn settings_changed(&mut self) {
+        let settings = &self.config.settings;
+        let verifier = Verifier::new(&settings.verification);
+        for session in self.sessions.values_mut() {
+            session
+                .engine
+                .set_verification(verifier.clone(), settings.pause_unverified);
+        }
     }
 
     fn prompt(&mut self, turn: TurnKey, key: SessionKey, request: &PromptRequest) {
@@ -393,7 +405,7 @@ impl Agent {
     /// Answers a change of the options when it is safe.
     pub(super) fn reply_when_remembered(&mut self, key: SessionKey, reply: Reply) {
         let Some(session) = self.sessions.get(&key) else {
-            return;
+            return reply.refuse(&mut self.side, gone());
         };
         let (store, options) = (session.store, session.axes.record());
         let place = self.remember_options(store, options);
@@ -535,6 +547,11 @@ impl Agent {
         }
         Some(session.store)
     }
+}
+
+/// The session of a request is not open any more.
+pub(super) fn gone() -> RpcError {
+    RpcError::internal("the session is closed")
 }
 
 /// −32600: a session that a later version wrote.

@@ -106,6 +106,9 @@ enum Sweeping {
 }
 
 /// A `session/delete` of a session that is not open here.
+///
+/// Only what is a session of ours is removed: a folder that has the name of one that we made, or
+/// holds the transcript of one that is named so. For anything else nothing is done.
 pub(super) struct Deleting {
     asked: Asked<DeleteSession>,
     id: SessionId,
@@ -208,7 +211,7 @@ impl Agent {
                     // What does not fit into one piece was prompted.
                     Some(summary) if summary.prompts > 0 || !whole => listing.found.push(summary),
                     Some(_) | None => {
-                        if id.is_v4() && self.is_unused(&id, &part) {
+                        if self.is_unused(&id, &part) {
                             self.sweep(id);
                         }
                     }
@@ -361,11 +364,11 @@ impl Agent {
         self.sweep_on(sweep, call);
     }
 
-    /// Whether a transcript is that of a session that nobody prompted for long, or empty. One that
-    /// is damaged or only read in part is not.
+    /// Whether a transcript is that of a session that nobody prompted for long, or empty in a folder
+    /// that only we name so. One that is damaged or only read in part is not.
     fn is_unused(&self, id: &SessionId, transcript: &Part) -> bool {
         if transcript.size == 0 {
-            return true;
+            return id.is_v4();
         }
         let whole = transcript.bytes.len() as u64 == transcript.size;
         let summary = read_head(&transcript.bytes, id, 0);
@@ -416,20 +419,29 @@ impl Agent {
             return;
         };
         let Some(files) = self.files(&id) else {
-            return;
+            let response = DeleteSessionResponse::default();
+            return self.side.answer(asked, Ok(response));
         };
         match outcome {
             Ok(Outcome::Resolved(found)) if found.link => {
                 let why = format!("the session {id} is a link: remove it by hand");
                 self.side.answer(asked, Err(RpcError::internal(&why)));
             }
-            Ok(Outcome::Resolved(found)) if found.kind != FileKind::Missing => {
-                let lock = Call::Lock {
-                    path: files.lock(),
+            Ok(Outcome::Resolved(found)) if found.kind == FileKind::Directory && !id.is_v4() => {
+                let call = Call::ReadAt {
+                    path: files.transcript(),
                     beneath: files.home,
+                    at: 0,
+                    max: self.config.limits.store_piece,
                 };
-                let call = self.start(Owner::Deleting, lock);
+                let call = self.start(Owner::Deleting, call);
                 self.deleting.insert(call, Deleting { asked, id });
+            }
+            Ok(Outcome::Resolved(found)) if found.kind == FileKind::Directory => {
+                self.delete_locked(asked, id, files);
+            }
+            Ok(Outcome::Part(part)) if read_head(&part.bytes, &id, 0).is_some() => {
+                self.delete_locked(asked, id, files);
             }
             Ok(Outcome::Locked) => {
                 let stored = Stored::on_disk(files, Summary::default(), 0, false);
@@ -453,6 +465,15 @@ impl Agent {
                 self.side.answer(asked, Err(RpcError::internal(&why)));
             }
         }
+    }
+
+    fn delete_locked(&mut self, asked: Asked<DeleteSession>, id: SessionId, files: SessionFiles) {
+        let lock = Call::Lock {
+            path: files.lock(),
+            beneath: files.home,
+        };
+        let call = self.start(Owner::Deleting, lock);
+        self.deleting.insert(call, Deleting { asked, id });
     }
 }
 

@@ -57,13 +57,15 @@ pub(super) struct Loading {
     /// How it stands, from its records.
     pub(super) status: Status,
     /// Its inbox as it was left.
-    inbox: Option<inbox::Stored>,
+    inbox: Option<inbox::Left>,
     /// What the transcript shows of the inbox.
     claims: Claims,
     /// Of its format; none: its first line is damaged.
     version: Option<u32>,
     /// This agent has its lock.
     pub(super) locked: bool,
+    /// What has to be said of it beside its history.
+    pub(super) notes: Vec<String>,
 }
 
 /// The working directory of a request, the folders beside it, and what the client tells the model.
@@ -105,7 +107,13 @@ impl Loading {
             claims: Claims::default(),
             version: None,
             locked: false,
+            notes: Vec::new(),
         }
+    }
+
+    /// Whether its lock is asked for.
+    pub(super) fn is_locking(&self) -> bool {
+        self.stage == Stage::Lock
     }
 }
 
@@ -179,6 +187,14 @@ impl Agent {
         }
     }
 
+    /// Refuses a request whose session has gone meanwhile.
+    fn refuse_lost(&mut self, key: RequestKey) {
+        if let Some(opening) = self.openings.get(&key) {
+            let error = not_found(&opening.id);
+            self.refuse_opening(key, error);
+        }
+    }
+
     fn loading(&mut self, key: RequestKey) -> Option<&mut Loading> {
         self.openings.get_mut(&key)?.loading.as_deref_mut()
     }
@@ -190,7 +206,7 @@ impl Agent {
             return;
         };
         let Some(files) = self.files(&opening.id) else {
-            return;
+            return self.refuse_lost(key);
         };
         let Some(loading) = self.loading(key) else {
             return;
@@ -265,7 +281,7 @@ impl Agent {
             return;
         };
         let Some(files) = self.files(&opening.id) else {
-            return;
+            return self.refuse_lost(key);
         };
         let max = self.config.limits.max_inbox_file;
         let call = Call::ReadAt {
@@ -335,7 +351,9 @@ impl Agent {
             let created = header.as_ref().map_or(0, |header| header.created);
             loading.summary = Summary::new(id.as_str(), &cwd, created);
         }
-        let Some(files) = self.files(&id) else { return };
+        let Some(files) = self.files(&id) else {
+            return self.refuse_lost(key);
+        };
         let call = Call::Lock {
             path: files.lock(),
             beneath: files.home,
@@ -348,13 +366,13 @@ impl Agent {
 }
 
 /// What was found of an inbox; none if there is none.
-fn inbox_found(outcome: Result<Outcome, IoFault>) -> Option<inbox::Stored> {
+fn inbox_found(outcome: Result<Outcome, IoFault>) -> Option<inbox::Left> {
     match outcome {
         Ok(Outcome::Part(part)) if part.bytes.len() as u64 == part.size => {
-            Some(inbox::Stored::Bytes(part.bytes))
+            Some(inbox::Left::Bytes(part.bytes))
         }
-        Ok(_) => Some(inbox::Stored::Unreadable("its file is too long".into())),
+        Ok(_) => Some(inbox::Left::Unreadable("its file is too long".into())),
         Err(fault) if fault.kind == IoKind::NotFound => None,
-        Err(fault) => Some(inbox::Stored::Unreadable(fault.message)),
+        Err(fault) => Some(inbox::Left::Unreadable(fault.message)),
     }
 }

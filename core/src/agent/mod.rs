@@ -50,14 +50,13 @@ use crate::ids::{AskId, CallId, Counter, SessionKey, TurnKey};
 use crate::machine::{Machine, Next, Source};
 use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
-use crate::protocol::schema::SessionId;
 use crate::protocol::{self, AgentSide, Asked, PeerInput};
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
 use editor::Late;
 use listing::{Deleting, Listing, Sweep};
-use opening::Opening;
+use opening::{Leaving, Opening};
 use saving::{Doing, StoreKey, Stored};
 use session::Session;
 
@@ -204,8 +203,8 @@ pub struct Agent {
     /// Terminals that may still be made though nobody waits for them.
     late: Late,
     openings: BTreeMap<RequestKey, Opening>,
-    /// Locks that were asked for by openings that are over.
-    late_locks: BTreeMap<CallId, SessionId>,
+    /// Openings that are over and have a lock to give back, by the call that is waited for.
+    leaving: BTreeMap<CallId, Leaving>,
     stores: BTreeMap<StoreKey, Stored>,
     store_keys: Counter,
     listings: BTreeMap<RequestKey, Box<Listing>>,
@@ -262,7 +261,7 @@ impl Agent {
             asks: BTreeMap::new(),
             late: Late::new(),
             openings: BTreeMap::new(),
-            late_locks: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             stores: BTreeMap::new(),
             store_keys: Counter::default(),
             listings: BTreeMap::new(),
@@ -360,6 +359,7 @@ impl Agent {
         self.timers.clear();
         // Nothing begins any more.
         self.openings.clear();
+        self.leaving.clear();
         self.authenticating.clear();
         self.listings.clear();
         self.deleting.clear();

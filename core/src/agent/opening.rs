@@ -31,13 +31,14 @@ use crate::call::{Call, FileKind, News, Outcome};
 use crate::engine::record::{Header, Record, VERSION};
 use crate::engine::{Engine, PROJECT_FILES, ProjectFile};
 use crate::error::{IoFault, IoKind};
-use crate::ids::CallId;
-use crate::protocol::Asked;
+use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::{LoadSession, NewSession, ResumeSession};
 use crate::protocol::schema::{
-    LoadSessionResponse, NewSessionRequest, NewSessionResponse, ResumeSessionResponse, SessionId,
+    ContentBlock, ContentChunk, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
+    ResumeSessionResponse, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
     SystemPrompt,
 };
+use crate::protocol::{AgentSide, Asked};
 use crate::store::{SessionFiles, Summary};
 use crate::wire::{RequestKey, RpcError};
 
@@ -72,6 +73,59 @@ pub(super) enum How {
     New(Asked<NewSession>),
     Load(Asked<LoadSession>),
     Resume(Asked<ResumeSession>),
+}
+
+/// A request that opens nothing, and is answered when the lock that it asked for is given back.
+pub(super) struct Leaving {
+    how: How,
+    id: SessionId,
+    error: RpcError,
+}
+
+impl How {
+    /// Answers it with an error.
+    pub(super) fn refuse(self, side: &mut AgentSide, error: RpcError) {
+        match self {
+            Self::New(asked) => side.answer(asked, Err(error)),
+            Self::Load(asked) => side.answer(asked, Err(error)),
+            Self::Resume(asked) => side.answer(asked, Err(error)),
+        }
+    }
+
+    /// Answers it with a session that is set so; the session, if it is one now.
+    pub(super) fn open(
+        self,
+        side: &mut AgentSide,
+        id: &SessionId,
+        modes: SessionModeState,
+        options: Vec<SessionConfigOption>,
+    ) -> Option<SessionKey> {
+        let (modes, config_options) = (Some(modes), Some(options));
+        match self {
+            Self::New(asked) => {
+                let mut response = NewSessionResponse::new(id.clone());
+                response.modes = modes;
+                response.config_options = config_options;
+                side.open(asked, response)
+            }
+            Self::Load(asked) => {
+                let response = LoadSessionResponse {
+                    modes,
+                    config_options,
+                    ..Default::default()
+                };
+                side.open(asked, response)
+            }
+            Self::Resume(asked) => {
+                let response = ResumeSessionResponse {
+                    modes,
+                    config_options,
+                    ..Default::default()
+                };
+                side.open(asked, response)
+            }
+        }
+    }
 }
 
 impl Opening {
@@ -148,7 +202,7 @@ impl Agent {
             return;
         }
         let Some(opening) = self.openings.get_mut(&key) else {
-            return self.late_lock(id, outcome);
+            return self.leave(key, id, outcome);
         };
         if let Some(at) = opening.reading.remove(&id) {
             if let Ok(Outcome::Read(contents)) = outcome {
@@ -196,44 +250,59 @@ impl Agent {
         self.refuse_opening(key, refused("cwd_missing", why));
     }
 
-    /// Answers the request with an error, and gives back what was taken for it.
+    /// Gives back what was taken for the request, and answers it with an error: by then the session
+    /// can be opened by whoever asks next.
     pub(super) fn refuse_opening(&mut self, key: RequestKey, error: RpcError) {
         let Some(opening) = self.openings.remove(&key) else {
             return;
         };
-        match opening.how {
-            How::New(asked) => self.side.answer(asked, Err(error)),
-            How::Load(asked) => self.side.answer(asked, Err(error)),
-            How::Resume(asked) => self.side.answer(asked, Err(error)),
-        }
         if let Some(loading) = &opening.loading {
             self.replayed_live(loading);
         }
-        let locked = opening.loading.is_some_and(|loading| loading.locked);
-        match opening.store {
-            Some(store) => self.part(store, Parting::Left),
-            None if locked => {
-                if let Some(files) = self.files(&opening.id) {
-                    let path = files.lock();
-                    self.start(Owner::Nobody, Call::Unlock { path });
-                }
+        let (locks, locked) = match &opening.loading {
+            Some(loading) => (loading.is_locking(), loading.locked),
+            None => (true, false),
+        };
+        let Opening {
+            how,
+            id,
+            store,
+            store_call,
+            ..
+        } = opening;
+        let call = match (store, store_call) {
+            (Some(store), _) => return self.part(store, Parting::Refused(how, error)),
+            (None, Some(call)) if locks => Some(call),
+            (None, _) if locked => self.unlock(key, &id),
+            (None, _) => None,
+        };
+        match call {
+            Some(call) => {
+                self.leaving.insert(call, Leaving { how, id, error });
             }
-            None => {}
-        }
-        if let Some(id) = opening.store_call {
-            // A lock that is taken after all is given back when it comes.
-            self.late_locks.insert(id, opening.id);
+            None => how.refuse(&mut self.side, error),
         }
     }
 
-    /// A lock came for a session that nobody wants any more.
-    fn late_lock(&mut self, call: CallId, outcome: Result<Outcome, IoFault>) {
-        let Some(id) = self.late_locks.remove(&call) else {
+    fn unlock(&mut self, key: RequestKey, id: &SessionId) -> Option<CallId> {
+        let path = self.files(id)?.lock();
+        Some(self.start(Owner::Opening(key), Call::Unlock { path }))
+    }
+
+    /// A lock came for a session that nobody wants any more, or is given back.
+    fn leave(&mut self, key: RequestKey, call: CallId, outcome: Result<Outcome, IoFault>) {
+        let Some(leaving) = self.leaving.remove(&call) else {
             return;
         };
-        if let (Ok(Outcome::Locked), Some(files)) = (outcome, self.files(&id)) {
-            let path = files.lock();
-            self.start(Owner::Nobody, Call::Unlock { path });
+        let unlocking = match outcome {
+            Ok(Outcome::Locked) => self.unlock(key, &leaving.id),
+            Ok(_) | Err(_) => None,
+        };
+        match unlocking {
+            Some(call) => {
+                self.leaving.insert(call, leaving);
+            }
+            None => leaving.how.refuse(&mut self.side, leaving.error),
         }
     }
 
@@ -393,34 +462,16 @@ impl Agent {
         let Some(opening) = self.openings.remove(&key) else {
             return;
         };
-        let options = Some(self.options(&opening.axes));
-        let modes = Some(super::standing::modes(opening.axes.mode));
-        let status = opening.loading.map(|loading| loading.status);
-        let status = status.unwrap_or_default();
-        let session = match opening.how {
-            How::New(asked) => {
-                let mut response = NewSessionResponse::new(opening.id.clone());
-                response.modes = modes;
-                response.config_options = options;
-                self.side.open(asked, response)
-            }
-            How::Load(asked) => {
-                let response = LoadSessionResponse {
-                    modes,
-                    config_options: options,
-                    ..Default::default()
-                };
-                self.side.open(asked, response)
-            }
-            How::Resume(asked) => {
-                let response = ResumeSessionResponse {
-                    modes,
-                    config_options: options,
-                    ..Default::default()
-                };
-                self.side.open(asked, response)
-            }
-        };
+        let options = self.options(&opening.axes);
+        let modes = super::standing::modes(opening.axes.mode);
+        let resumed = matches!(opening.how, How::Resume(_));
+        let (status, notes) = opening
+            .loading
+            .map(|loading| (loading.status, loading.notes))
+            .unwrap_or_default();
+        let session = opening
+            .how
+            .open(&mut self.side, &opening.id, modes, options);
         // The records of a session, in memory or not, are there since its first steps.
         let (Some(session), Some(store)) = (session, opening.store) else {
             if let Some(store) = opening.store {
@@ -471,6 +522,13 @@ impl Agent {
                 timer: None,
             }),
         );
+        // A load has shown them in their place.
+        for text in notes.into_iter().filter(|_| resumed) {
+            if let Some(mut session) = self.side.session(session) {
+                let chunk = ContentChunk::new(ContentBlock::text(text));
+                session.notify(&SessionUpdate::AgentMessageChunk(chunk));
+            }
+        }
         self.announce_inbox(session);
         self.enqueue(session);
         self.tell_usage(session);

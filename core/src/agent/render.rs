@@ -388,6 +388,7 @@ mod tests {
                 diffs: diff(),
                 output: Some(string.clone()),
                 locations: Vec::from([tools::Location::new(long.as_str(), None)]),
+                ..ToolResult::default()
             });
             let todo = tools::Todo {
                 content: long.clone(),

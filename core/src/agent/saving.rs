@@ -10,13 +10,13 @@ use alloc::format;
 use alloc::string::String;
 
 use super::inbox::Desk;
+use super::opening::How;
 use super::{Agent, Level, Owner};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::Ending;
 use crate::engine::record::{Author, Options, Record};
 use crate::error::IoFault;
 use crate::ids::SessionKey;
-use crate::protocol::Asked;
 use crate::protocol::methods::{
     CloseSession, DeleteSession, SetConfigOption, SetMode, SetModel, Vendor,
 };
@@ -24,6 +24,7 @@ use crate::protocol::schema::{
     CloseSessionResponse, DeleteSessionResponse, Json, SessionId, SetSessionConfigOptionResponse,
     SetSessionModeResponse, SetSessionModelResponse,
 };
+use crate::protocol::{AgentSide, Asked};
 use crate::store::{Journal, Place, Safe, SessionFiles, Summary};
 use crate::wire::{RequestKey, RpcError};
 
@@ -97,10 +98,24 @@ pub(super) enum Reply {
     Vendor(Asked<Vendor>, Json),
 }
 
+impl Reply {
+    /// Answers with an error instead.
+    pub(super) fn refuse(self, side: &mut AgentSide, error: RpcError) {
+        match self {
+            Self::ConfigOption(asked, _) => side.answer(asked, Err(error)),
+            Self::Model(asked) => side.answer(asked, Err(error)),
+            Self::Mode(asked) => side.answer(asked, Err(error)),
+            Self::Vendor(asked, _) => side.answer(asked, Err(error)),
+        }
+    }
+}
+
 /// Why a stored session is given up.
 pub(super) enum Parting {
-    /// Its opening failed, or nobody waits.
+    /// Nobody waits.
     Left,
+    /// Its opening failed.
+    Refused(How, RpcError),
     /// `session/close`.
     Close(Asked<CloseSession>),
     /// `session/delete`.
@@ -404,7 +419,7 @@ impl Agent {
                     beneath: Some(files.home.clone()),
                 },
             ),
-            (Some(Parting::Left | Parting::Close(_)), Some(files)) => {
+            (Some(Parting::Left | Parting::Refused(..) | Parting::Close(_)), Some(files)) => {
                 (Doing::Unlock, Call::Unlock { path: files.lock() })
             }
         };
@@ -461,6 +476,7 @@ impl Agent {
                     self.side.forget(key);
                 }
             }
+            Some(Parting::Refused(how, error)) => how.refuse(&mut self.side, error),
             Some(Parting::Left) | None => {}
         }
     }

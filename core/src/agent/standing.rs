@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::dispatch::gone;
 use super::options::Axes;
 use super::saving::{Reply, Then};
 use super::session::{Session, Waiting};
@@ -273,7 +274,7 @@ impl Agent {
     /// Answers with the goal, once it is remembered.
     fn answer_goal(&mut self, asked: Asked<Vendor>, key: SessionKey) {
         let Some(session) = self.sessions.get(&key) else {
-            return;
+            return self.side.answer(asked, Err(gone()));
         };
         let redact = |text: &mut String| redact(&self.config.settings, text);
         let told = goal_told(session.engine.goal(), &self.config.limits, &redact);
@@ -337,8 +338,6 @@ impl Agent {
     }
 
     fn snapshot(&self, key: SessionKey) -> Result<StatusSnapshot, RpcError> {
-        // The session was looked up just before.
-        let gone = || RpcError::internal("the session is closed");
         let session = self.sessions.get(&key).ok_or_else(gone)?;
         let axes = &session.axes;
         let facts = Facts {

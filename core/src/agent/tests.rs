@@ -2,6 +2,7 @@
 
 mod beyond;
 mod inbox;
+mod reopened;
 mod standing;
 mod stored;
 

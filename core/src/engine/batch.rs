@@ -203,6 +203,8 @@ impl Batch {
                 diffs: outcome.diffs,
                 output: outcome.raw_output,
                 locations: outcome.locations,
+                wrote: outcome.wrote,
+                ran: outcome.ran,
             });
             history.apply(&record);
             cx.out.push_back(Output::Record(record));

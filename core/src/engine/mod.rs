@@ -1,6 +1,6 @@
 //! The agent loop of one session: model → tools → model → stop. Knows no bytes, no JSON-RPC.
 //!
-//! A turn is in one of five phases. `step` takes one event at a time, and only while the client
+//! A turn is in one of six phases. `step` takes one event at a time, and only while the client
 //! has room, so nothing runs ahead of a slow reader.
 //!
 //! | phase | left by | for |
@@ -278,6 +278,17 @@ impl Engine {
         }
     }
 
+    /// Which commands verify.
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// Other settings of what verifies, and of when it matters, at once.
+    pub fn set_verification(&mut self, verifier: Verifier, pause: PauseUnverified) {
+        self.verifier = verifier;
+        self.pause_unverified = pause;
+    }
+
     /// Another posture, at once: a card that is open and need not be asked any more is settled as
     /// allowed. A call that runs is not withdrawn.
     pub fn set_posture(&mut self, cx: &mut Context<'_>, posture: Posture) {
@@ -400,6 +411,7 @@ impl Engine {
                 }
                 if user.from.begins_turn() {
                     self.paused = None;
+                    self.unverified.begin_turn();
                 }
             }
             Record::Assistant(answer) => {
@@ -413,7 +425,13 @@ impl Engine {
                     self.pursuit.spent(tokens.unwrap_or(0));
                 }
             }
-            Record::Goal(pursuit) => self.pursuit = pursuit.clone(),
+            Record::Goal(pursuit) => {
+                if self.pursuit.is_draft() && !pursuit.is_draft() && pursuit.runs() {
+                    // A goal is set: what was open before is no part of it.
+                    self.unverified = Unverified::default();
+                }
+                self.pursuit = pursuit.clone();
+            }
             Record::Options(options) => {
                 self.enter(Mode::named(&options.mode).unwrap_or_default());
             }
@@ -422,6 +440,9 @@ impl Engine {
             }
             Record::Result(result) => {
                 self.shown_open.remove(&result.id);
+                let ran = result.ran.as_deref();
+                self.unverified
+                    .take(&self.verifier, result.wrote, ran, result.ok);
             }
             Record::Plan { todos } => self.state.restore_todos(todos.clone()),
             Record::Summary { id, .. } => {

@@ -314,6 +314,12 @@ pub struct ToolResult {
     /// What it was about, where that is known better than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
+    /// Whether it changed files.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub wrote: bool,
+    /// The command line that ran to its end: it may have verified what was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<String>,
 }
 
 /// The end of a turn.

@@ -204,12 +204,8 @@ impl Engine {
     pub(super) fn take_deeds(&mut self, deeds: Vec<Deed>) {
         let Some(turn) = &mut self.turn else { return };
         for deed in deeds {
-            if deed.wrote {
-                self.unverified.wrote();
-            }
-            if let Some(line) = deed.ran.filter(|line| self.verifier.verifies(line)) {
-                self.unverified.verified(&line, deed.ok);
-            }
+            self.unverified
+                .take(&self.verifier, deed.wrote, deed.ran.as_deref(), deed.ok);
             turn.deeds.progress |= deed.ok && deed.tool != "update_goal";
             turn.deeds.planned |= deed.ok && deed.tool == "todo_write";
         }

@@ -146,10 +146,14 @@ table! {
             Reopening = "reopening",
             /// `session/close` or `session/delete` runs; frames for it wait.
             Closing = "closing",
+            /// `session/delete` of one that is not open runs; frames for it wait.
+            Removing = "removing",
             /// Its id is not active.
             Over = "over",
         }
         events {
+            /// `session/delete` of one that is not open.
+            Remove = "delete unopened",
             /// `session/load` or `session/resume`.
             Reopen = "load or resume",
             /// Its answer.
@@ -169,6 +173,7 @@ table! {
         }
         Opening + Opened => Open,
         Opening + OpenFailed => Over,
+        Opening + Remove => Removing,
         Open + Reopen => Reopening,
         Open + Close => Closing,
         Open + Prompt => Open,
@@ -177,6 +182,8 @@ table! {
         Reopening + OpenFailed => Open,
         Closing + Closed => Over,
         Closing + CloseFailed => Open,
+        Removing + Closed => Over,
+        Removing + CloseFailed => Over,
     }
 
     /// A turn: from a prompt to its answer.

@@ -39,15 +39,17 @@ pub const fn catalogue() -> &'static [Tool] {
 
 /// The tools of the `light` preset, in the same order.
 ///
-/// The tools of a goal are among them: they are offered always, so that the list stays the same.
+/// The tools of a goal are among them: they are offered always, so that the list stays the same. So
+/// is the plan, without which plan mode would end nowhere.
 pub fn light() -> impl Iterator<Item = &'static Tool> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "ask",
         "bash",
         "bash_output",
         "edit_file",
         "kill_shell",
         "read_file",
+        "todo_write",
         "wait",
         "write_file",
         "update_goal",
@@ -221,6 +223,7 @@ mod tests {
             assert!(!names.contains(&tool.name), "{}", tool.name);
             names.push(tool.name);
         }
-        assert_eq!(light().count(), 10);
+        assert_eq!(light().count(), 11);
+        assert!(light().any(|tool| tool.name == "todo_write"));
     }
 }

@@ -7,6 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::super::content::{self, Attachment};
+use super::super::dispatch::gone;
 use super::super::saving::StoreKey;
 use super::super::session::files_to_save;
 use super::super::vendor::no_session;
@@ -81,10 +82,8 @@ impl Agent {
         let session = self.stores.get(&store).and_then(|stored| stored.session);
         let Some(session) = session.and_then(|key| self.sessions.get(&key)) else {
             let id = self.desk(store).map(|desk| desk.id.clone());
-            if let Some(id) = id {
-                self.side.answer(gathering.asked, Err(no_session(&id)));
-            }
-            return;
+            let error = id.map_or_else(gone, |id| no_session(&id));
+            return self.side.answer(gathering.asked, Err(error));
         };
         let (cwd, root) = (session.cwd.clone(), session.root.clone());
         let (text_max, picture_max) = (limits.max_inbox_ref, limits.max_inbox_frozen);
@@ -187,7 +186,9 @@ impl Agent {
             Aim::Enqueue { .. } => SessionId::v4(self.random()).to_string(),
             Aim::Update(id) | Aim::Refresh(id) => id.clone(),
         };
-        let Some(desk) = self.desk(store) else { return };
+        let Some(desk) = self.desk(store) else {
+            return self.side.answer(asked, Err(gone()));
+        };
         match aim {
             Aim::Enqueue { intent, key, steer } => {
                 let new = NewItem {
@@ -215,8 +216,10 @@ impl Agent {
                     let meta = desk.inbox.get(&id);
                     let meta = meta.map(|item| shapes::meta(item, &desk.inbox, &desk.id));
                     self.keep(store, done.lines, true);
-                    if let Some(meta) = meta {
-                        self.when_kept(store, Then::Answer(asked, json(&meta)));
+                    match meta {
+                        Some(meta) => self.when_kept(store, Then::Answer(asked, json(&meta))),
+                        // It was there when its text was changed.
+                        None => self.side.answer(asked, Err(gone())),
                     }
                 }
                 Err(refusal) => self.side.answer(asked, Err(error(&refusal, false))),

@@ -34,12 +34,12 @@ use super::saving::{Doing, StoreKey};
 use super::{Agent, Level, Owner};
 use crate::engine::Ending;
 use crate::error::IoFault;
-use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::{Json, SessionId};
+use crate::protocol::{AgentSide, Asked};
 use crate::store::inbox::{Enqueued, Inbox, Lane, Recovery, hex};
 use crate::store::{Place, Safe, SessionFiles};
-use crate::wire::RequestKey;
+use crate::wire::{RequestKey, RpcError};
 
 use gather::Gathering;
 use requests::Request;
@@ -89,8 +89,21 @@ enum Then {
     Begin(Ending),
 }
 
+impl Then {
+    /// Whoever waits for it is answered with an error.
+    fn refuse(self, side: &mut AgentSide, error: RpcError) {
+        match self {
+            Self::Answer(asked, _)
+            | Self::List(asked)
+            | Self::Get(asked, _)
+            | Self::Guide { asked, .. } => side.answer(asked, Err(error)),
+            Self::Begin(_) => {}
+        }
+    }
+}
+
 /// What was found of an inbox on the disk.
-pub(super) enum Stored {
+pub(super) enum Left {
     /// Its bytes; none if there is none.
     Bytes(Vec<u8>),
     /// It cannot be read; why.
@@ -161,12 +174,7 @@ impl Agent {
     }
 
     /// The inbox of a session that was loaded, with what its transcript shows.
-    pub(super) fn recover_inbox(
-        &mut self,
-        store: StoreKey,
-        found: Option<Stored>,
-        claims: &Claims,
-    ) {
+    pub(super) fn recover_inbox(&mut self, store: StoreKey, found: Option<Left>, claims: &Claims) {
         let (run, at) = (self.run_id(), self.inbox_time());
         let limits = &self.config.limits;
         let Some(stored) = self.stores.get_mut(&store) else {
@@ -174,10 +182,10 @@ impl Agent {
         };
         let (bytes, unreadable) = match (&stored.read_only, found) {
             (_, None) => return,
-            (_, Some(Stored::Bytes(bytes))) if bytes.is_empty() => return,
+            (_, Some(Left::Bytes(bytes))) if bytes.is_empty() => return,
             (Some(why), Some(_)) => (Vec::new(), Some(why.clone())),
-            (None, Some(Stored::Unreadable(why))) => (Vec::new(), Some(why)),
-            (None, Some(Stored::Bytes(bytes))) => (bytes, None),
+            (None, Some(Left::Unreadable(why))) => (Vec::new(), Some(why)),
+            (None, Some(Left::Bytes(bytes))) => (bytes, None),
         };
         let id = SessionId::from(stored.summary.id.as_str());
         let mut desk = match unreadable {
@@ -280,6 +288,8 @@ impl Agent {
             let place = desk.lane.place();
             desk.waits.push_back((place, then));
             self.inbox_goes_on(store);
+        } else {
+            self.inbox_goes_on_with(store, then, false);
         }
     }
 

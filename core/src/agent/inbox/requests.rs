@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde::de::DeserializeOwned;
 
+use super::super::dispatch::gone;
 use super::super::saving::StoreKey;
 use super::super::vendor::{no_session, refused};
 use super::super::{Agent, content};
@@ -127,7 +128,7 @@ impl Agent {
             Err(error) => return self.side.answer(asked, Err(error)),
         };
         let Some(desk) = self.desk(store) else {
-            return;
+            return self.side.answer(asked, Err(no_session(id)));
         };
         if !desk.kept && !matches!(wish, Wish::Steer(_)) {
             let why = "the session is not stored, so it has no inbox";
@@ -156,7 +157,9 @@ impl Agent {
 
     fn serve(&mut self, store: StoreKey, asked: Asked<Vendor>, wish: Wish) {
         let at = self.inbox_time();
-        let Some(desk) = self.desk(store) else { return };
+        let Some(desk) = self.desk(store) else {
+            return self.side.answer(asked, Err(gone()));
+        };
         let ok = || json(&OkResponse::new(true));
         let result = match wish {
             Wish::Steer(blocks) => return self.steer(store, asked, &blocks),
@@ -225,7 +228,9 @@ impl Agent {
         };
         let text = prompt.text().trim().to_string();
         let steerable = self.is_steerable(store);
-        let Some(desk) = self.desk(store) else { return };
+        let Some(desk) = self.desk(store) else {
+            return self.side.answer(asked, Err(gone()));
+        };
         if !desk.kept && !steerable {
             let why = "no turn runs, and the session is not stored: nothing can be kept for later";
             let error = refused("not_running", why);
@@ -252,7 +257,9 @@ impl Agent {
         intent: Intent,
         key: Option<String>,
     ) {
-        let Some(desk) = self.desk(store) else { return };
+        let Some(desk) = self.desk(store) else {
+            return self.side.answer(asked, Err(gone()));
+        };
         match desk.inbox.admits(&text, SOURCE, key.as_deref()) {
             Ok(Some(known)) => {
                 let answer = json(&enqueued(&known));
@@ -274,7 +281,7 @@ impl Agent {
     pub(super) fn inbox_goes_on_with(&mut self, store: StoreKey, then: Then, safe: bool) {
         let limits = &self.config.limits;
         let Some(desk) = self.stores.get(&store).and_then(|s| s.desk.as_ref()) else {
-            return;
+            return then.refuse(&mut self.side, gone());
         };
         let lost = || {
             let why = desk.inbox.read_only().unwrap_or("it is closed").to_string();

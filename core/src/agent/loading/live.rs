@@ -8,14 +8,13 @@ use super::super::{Agent, standing};
 use super::faults::{mismatch, same_path};
 use super::{Loading, Stage};
 use crate::ids::SessionKey;
-use crate::protocol::schema::{LoadSessionResponse, ResumeSessionResponse};
 use crate::wire::RequestKey;
 
 impl Agent {
     /// A session that is open already.
     pub(super) fn reopen_live(&mut self, key: RequestKey, live: SessionKey) {
         let Some(session) = self.sessions.get(&live) else {
-            return;
+            return self.refuse_lost(key);
         };
         let (store, axes, cwd) = (session.store, session.axes.clone(), session.cwd.clone());
         let Some(opening) = self.openings.get_mut(&key) else {
@@ -59,7 +58,7 @@ impl Agent {
             session.store
         });
         let Some(stored) = store.and_then(|store| self.stores.get(&store)) else {
-            return;
+            return self.refuse_lost(key);
         };
         let (size, kept) = (
             stored.journal.size(),
@@ -90,28 +89,10 @@ impl Agent {
         let axes = live
             .and_then(|live| self.sessions.get(&live))
             .map_or(opening.axes, |session| session.axes.clone());
-        let options = Some(self.options(&axes));
-        let modes = Some(standing::modes(axes.mode));
-        match opening.how {
-            How::Load(asked) => {
-                let response = LoadSessionResponse {
-                    modes,
-                    config_options: options,
-                    ..Default::default()
-                };
-                self.side.open(asked, response);
-            }
-            How::Resume(asked) => {
-                let response = ResumeSessionResponse {
-                    modes,
-                    config_options: options,
-                    ..Default::default()
-                };
-                self.side.open(asked, response);
-            }
-            // A new session is not open already.
-            How::New(_) => {}
-        }
+        let (options, modes) = (self.options(&axes), standing::modes(axes.mode));
+        opening
+            .how
+            .open(&mut self.side, &opening.id, modes, options);
         if let Some(loading) = replay {
             self.replayed_live(&loading);
         }

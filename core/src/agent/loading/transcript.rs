@@ -140,6 +140,7 @@ impl Agent {
             return;
         };
         loading.stage = Stage::Showing;
+        // One that is open already is only shown.
         let Some(mut engine) = loading.engine.take() else {
             return;
         };
@@ -153,7 +154,9 @@ impl Agent {
         if unreadable > 0 {
             claims.lack();
         }
-        let Some(files) = self.files(&id) else { return };
+        let Some(files) = self.files(&id) else {
+            return self.refuse_lost(key);
+        };
 
         let before = summary.directories.clone();
         let mut stored = Stored::on_disk(files, summary, size, lacks_end);
@@ -226,6 +229,9 @@ impl Agent {
                 Output::Record(record) => {
                     self.remember(store, &record);
                     self.take_in(key, &record);
+                    if let (Record::Note { text }, Some(loading)) = (record, self.loading(key)) {
+                        loading.notes.push(text);
+                    }
                 }
                 Output::Start { .. }
                 | Output::Abort { .. }

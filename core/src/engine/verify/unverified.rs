@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 
+use super::Verifier;
 use crate::settings::PauseUnverified;
 
 /// What was written and not verified since.
@@ -19,6 +20,17 @@ impl Unverified {
     /// A turn begins: what was left open before it is no fault of it.
     pub fn begin_turn(&mut self) {
         self.wrote = false;
+    }
+
+    /// A call is over: whether it wrote files, and what it ran to its end. The same live and from the
+    /// records of a session.
+    pub fn take(&mut self, verifier: &Verifier, wrote: bool, ran: Option<&str>, ok: bool) {
+        if wrote {
+            self.wrote();
+        }
+        if let Some(line) = ran.filter(|line| verifier.verifies(line)) {
+            self.verified(line, ok);
+        }
     }
 
     /// Files were written.

@@ -138,11 +138,14 @@ impl Core {
                 let asked = Asked::new(key);
                 match scope {
                     Scope::Waits(session) => return self.hold(held(session)),
-                    Scope::Unknown => self.event(AgentEvent::DeleteSession {
-                        asked,
-                        session: None,
-                        request,
-                    }),
+                    Scope::Unknown => {
+                        self.begin_removing(key, &request.session_id);
+                        self.event(AgentEvent::DeleteSession {
+                            asked,
+                            session: None,
+                            request,
+                        });
+                    }
                     Scope::Active(session) => {
                         let event = AgentEvent::DeleteSession {
                             asked,

@@ -160,6 +160,13 @@ impl Core {
         Ok(self.sessions.insert(id.clone(), State::Opening, self.gates))
     }
 
+    /// Makes the place of a session that is deleted and not open: what comes for it waits.
+    pub(super) fn begin_removing(&mut self, key: RequestKey, id: &SessionId) {
+        let session = self.sessions.insert(id.clone(), State::Opening, self.gates);
+        self.move_session(session, SessionEvent::Remove);
+        self.set_what(key, What::Closing(session));
+    }
+
     /// Moves a session on; the caller has made sure that the table has the transition.
     pub(super) fn move_session(&mut self, key: u64, event: SessionEvent) {
         let Some(session) = self.sessions.get_mut(key) else {
@@ -176,7 +183,7 @@ impl Core {
                 self.sessions.remove(key);
                 self.abandon_asks_of(key);
             }
-            State::Opening | State::Reopening | State::Closing => {}
+            State::Opening | State::Reopening | State::Closing | State::Removing => {}
         }
     }
 

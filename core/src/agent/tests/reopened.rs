@@ -1,0 +1,170 @@
+//! Sessions that are opened again, taken back, deleted and looked at while something else goes on.
+
+use super::stored::{Disk, world};
+use super::*;
+use crate::settings::Settings;
+
+const SAY: &str = "{\"text\":\"said\"}\n{\"finish\":\"stop\"}\n";
+
+/// A disk with one session that was prompted.
+fn with_session() -> Disk {
+    let mut first = world(&Disk::default(), SAY).session();
+    first.go();
+    first.ends()
+}
+
+impl World {
+    fn take_back(&mut self, id: u32) {
+        self.say(&format!(
+            "\"method\":\"$/cancel_request\",\"params\":{{\"requestId\":{id}}}"
+        ));
+    }
+
+    fn delete(&mut self, id: u32, session: &str) {
+        let params = format!("{{\"sessionId\":\"{session}\"}}");
+        self.request(id, "session/delete", &params);
+    }
+
+    fn files(&self) -> Vec<&String> {
+        let disk = self.disk.as_ref().expect("it has a disk");
+        disk.files.keys().collect()
+    }
+}
+
+#[test]
+fn a_load_that_is_taken_back_is_answered_when_its_lock_is_given_back() {
+    let held: [fn(&Call) -> bool; 4] = [
+        |call| matches!(call, Call::Lock { .. }),
+        |call| matches!(call, Call::Resolve { .. } | Call::Unlock { .. }),
+        |call| matches!(call, Call::Read { .. } | Call::Unlock { .. }),
+        |call| {
+            matches!(call, Call::ReadAt { at: 0, path, .. } if path.contains("inbox"))
+                || matches!(call, Call::Unlock { .. })
+        },
+    ];
+    for (nth, held) in held.into_iter().enumerate() {
+        let mut world = world(&with_session(), SAY);
+        world.held = held;
+        world.load(5, SESSION);
+        world.take_back(5);
+        // Whoever hears that it is over may open it at once.
+        assert_eq!(world.lines, Vec::<String>::new(), "{nth}");
+        world.load(6, SESSION);
+        world.held = |_| false;
+        world.drive();
+        world.sees("\"id\":5,\"error\":{\"code\":-32800");
+        world.sees("\"id\":6,\"result\"");
+        assert!(world.agent.leaving.is_empty());
+    }
+}
+
+#[test]
+fn what_comes_for_a_session_while_it_is_deleted_waits_and_finds_none() {
+    let held: [fn(&Call) -> bool; 3] = [
+        |call| matches!(call, Call::Resolve { .. }),
+        |call| matches!(call, Call::Lock { .. }),
+        |call| matches!(call, Call::RemoveTree { .. }),
+    ];
+    for held in held {
+        let mut world = world(&with_session(), SAY);
+        world.held = held;
+        world.delete(5, SESSION);
+        world.load(6, SESSION);
+        world.delete(7, SESSION);
+        assert_eq!(world.lines, Vec::<String>::new());
+        world.held = |_| false;
+        world.drive();
+        world.sees("\"id\":5,\"result\":{}");
+        world.sees("\"id\":6,\"error\":{\"code\":-32002");
+        world.sees_only("\"id\":7,\"result\":{}");
+        assert_eq!(world.files(), Vec::<&String>::new());
+    }
+}
+
+#[test]
+fn only_what_is_a_session_of_ours_is_deleted_or_swept() {
+    let header = |id: &str| {
+        format!("{{\"type\":\"session\",\"v\":1,\"id\":\"{id}\",\"cwd\":\"/w\",\"created\":1}}\n")
+    };
+    let mut disk = Disk::default();
+    let mut put = |path: &str, text: &str| {
+        let path = format!("/h/sessions/{path}");
+        disk.files.insert(path, text.as_bytes().to_vec());
+    };
+    put(".git/config", "precious");
+    put("notes/transcript.jsonl", "precious\n");
+    put("other/transcript.jsonl", &header("elsewhere"));
+    put("empty/transcript.jsonl", "");
+    put("mine-1/transcript.jsonl", &header("mine-1"));
+    put("mine-2/transcript.jsonl", &header("mine-2"));
+    put("mine-2/extra", "x");
+    let precious: Vec<String> = disk
+        .files
+        .keys()
+        .filter(|path| !path.contains("mine"))
+        .cloned()
+        .collect();
+    let mut world = world(&disk, SAY);
+    let week = Duration::from_secs(8 * 24 * 3600);
+    world.pass(week);
+    for id in [".git", "notes", "other", "empty", "nowhere", "mine-2"] {
+        world.delete(5, id);
+        world.sees_only("\"id\":5,\"result\":{}");
+    }
+    // The one that nobody prompted goes with the list, though a client gave it its id.
+    world.request(6, "session/list", "{}");
+    world.sees("\"id\":6,\"result\":{\"sessions\":[]}");
+    world.drive();
+    assert_eq!(world.files(), precious.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn who_resumes_is_told_what_a_load_shows() {
+    let disk = with_session();
+    let mut world = world(&disk, SAY);
+    world.agent.config.script = None;
+    world.agent.config.settings.providers = Vec::from([Provider {
+        name: "other".into(),
+        base_url: "http://x".into(),
+        api_key_env: None,
+        api_key: None,
+        max_retries: 0,
+        idle_timeout: Duration::from_secs(1),
+        models: Vec::from([Model {
+            id: "tiny".into(),
+            ..Model::default()
+        }]),
+    }]);
+    let params = format!("{{\"sessionId\":\"{SESSION}\",\"cwd\":\"/w\"}}");
+    world.request(5, "session/resume", &params);
+    world.sees("\"id\":5,\"result\"");
+    let note = world.sees("is not configured any more");
+    assert!(note.contains("agent_message_chunk"), "{note}");
+}
+
+#[test]
+fn settings_that_are_read_again_say_at_once_what_verifies() {
+    let mut world = world(&with_session(), SAY);
+    world.agent.config.script = None;
+    world.load(5, SESSION);
+    world.sees("\"id\":5,\"result\"");
+    let verifies = |world: &World| {
+        let session = world.agent.sessions.values().next();
+        let engine = &session.expect("a session is open").engine;
+        engine.verifier().verifies("./prove.sh")
+    };
+    assert!(!verifies(&world));
+    world.held = |call| matches!(call, Call::Reconfigure);
+    world.request(6, "authenticate", "{\"methodId\":\"reasonix-setup\"}");
+    let (id, _) = world.open.pop_first().expect("settings are read");
+    let settings = Settings {
+        verification: Vec::from(["./prove.sh".into()]),
+        ..Settings::default()
+    };
+    let outcome = Outcome::Reconfigured(Ok(settings.into()));
+    world.input(Input::Call {
+        id,
+        news: News::Done(outcome),
+    });
+    assert!(verifies(&world));
+}
