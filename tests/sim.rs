@@ -6,7 +6,7 @@ use std::time::Duration;
 use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Report, WallClock};
 use reasonix_core::call::{Append, Call, HttpRequest, News};
 use reasonix_core::ids::CallId;
-use reasonix_core::settings::{Host, Model, Provider};
+use reasonix_core::settings::{Host, Model, Provider, Sandboxing};
 use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
 
@@ -539,6 +539,7 @@ pub fn config() -> Config {
         user_home: Some("/home/user".into()),
         home: Some("/home/user/.reasonix".into()),
         tmp: "/tmp".into(),
+        sandbox: Sandboxing::Landlock { abi: 7 },
     };
     let mut config = Config::new([7; 32], host);
     config.ephemeral = true;

@@ -6,6 +6,7 @@
 //! then exactly one [`News::Done`] or [`News::Failed`], also after an `Abort`. News of a call that
 //! is unknown or over are ignored by the machine.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -171,7 +172,7 @@ pub enum Outcome {
     /// A lock is given back.
     Unlocked,
     /// The new configuration, or what is wrong with it.
-    Reconfigured(Result<alloc::boxed::Box<crate::settings::Settings>, String>),
+    Reconfigured(Result<Box<crate::settings::Settings>, String>),
     /// The text an embedder's tool answered; `Err` is a failed tool.
     Custom(Result<String, String>),
 }
@@ -238,6 +239,22 @@ pub struct Process {
     pub errors: Errors,
     /// What of the output is kept.
     pub keep: Keep,
+    /// What it is kept from; none: nothing. A driver that cannot enforce all of it does not run the
+    /// program: `Unsupported`.
+    pub sandbox: Option<Box<Confinement>>,
+}
+
+/// What a program is kept from, and with it all that it starts, in whatever way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confinement {
+    /// Folders by their real paths. Only beneath them and in `tmp` can it make, change, move or
+    /// remove files; what it reads is not confined.
+    pub writable: Vec<String>,
+    /// A folder for its temporary files, which is made for the agent's user alone if it is missing.
+    /// `TMPDIR` is among its variables already.
+    pub tmp: String,
+    /// Whether it may reach the network.
+    pub network: bool,
 }
 
 /// What to run.

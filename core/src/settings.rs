@@ -122,6 +122,65 @@ pub struct Host {
     pub user_home: Option<String>,
     /// The agent's own directory: `REASONIX_HOME` or `~/.reasonix`.
     pub home: Option<String>,
-    /// The temporary directory.
+    /// The temporary directory, links resolved.
     pub tmp: String,
+    /// What commands can be kept from.
+    pub sandbox: Sandboxing,
+}
+
+/// What a system can keep commands from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sandboxing {
+    /// Nothing.
+    #[default]
+    None,
+    /// What this level of Linux's Landlock knows.
+    Landlock {
+        /// The level.
+        abi: u32,
+    },
+}
+
+impl Sandboxing {
+    /// Its name on the wire.
+    pub const fn engine(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Landlock { .. } => "landlock",
+        }
+    }
+
+    /// Its level, if it has one.
+    pub const fn abi(self) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Landlock { abi } => Some(abi),
+        }
+    }
+
+    /// Whether a command can be kept from changing files outside its folders. Before level 3 files
+    /// could still be cut, which is not kept.
+    pub const fn confines_files(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Landlock { abi } => abi >= 3,
+        }
+    }
+
+    /// Whether a command can be kept from TCP connections; from UDP too since level 10.
+    pub const fn confines_network(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Landlock { abi } => abi >= 4,
+        }
+    }
+}
+
+impl core::fmt::Display for Sandboxing {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::None => f.write_str("no sandbox"),
+            Self::Landlock { abi } => write!(f, "Landlock, ABI {abi}"),
+        }
+    }
 }

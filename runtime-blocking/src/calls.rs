@@ -397,6 +397,7 @@ mod tests {
             stdin: false,
             errors: Errors::Merged,
             keep: Keep::All,
+            sandbox: None,
         };
         calls.start(id, Call::Process(process));
         assert!(calls.guard.is_some());

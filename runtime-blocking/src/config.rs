@@ -61,7 +61,8 @@ pub fn host() -> Host {
         shell: shell().into(),
         user_home: env::home_dir().and_then(text),
         home: home().and_then(text).map(real),
-        tmp: env::temp_dir().to_string_lossy().into_owned(),
+        tmp: real(env::temp_dir().to_string_lossy().into_owned()),
+        sandbox: ops::confine::level(),
     }
 }
 

@@ -209,6 +209,7 @@ mod tests {
             stdin: false,
             errors: Errors::Merged,
             keep: Keep::All,
+            sandbox: None,
         })
     }
 

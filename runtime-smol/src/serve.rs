@@ -191,6 +191,7 @@ mod tests {
             stdin: false,
             errors: Errors::Merged,
             keep: Keep::All,
+            sandbox: None,
         })
     }
 

@@ -19,6 +19,7 @@ fn config() -> Config {
         user_home: Some("/home/user".into()),
         home: Some("/home/user/.reasonix".into()),
         tmp: "/tmp".into(),
+        sandbox: Default::default(),
     };
     let mut config = Config::new([7; 32], host);
     config.settings.default_model = Some("local/tiny".into());

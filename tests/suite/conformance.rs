@@ -17,6 +17,8 @@ mod real;
 mod replay;
 mod roots;
 mod runtimes;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod schema;
 mod sessions;
 mod settle;

@@ -493,7 +493,7 @@ fn a_command_runs_here_only_if_no_terminal_was_made() {
     }
     // Confined commands are not given away.
     let mut config = scripted(&[make()]);
-    config.local_commands = true;
+    config.sandbox.enforce = true;
     let seen = turn_with(terminals(), open_buffer("", ""), world(&[]), config);
     assert_eq!(seen.sim.world.ran, ["make"]);
     assert_eq!(seen.editor().asked, [""; 0]);

@@ -29,6 +29,7 @@ pub extern "C" fn start() {
         user_home: None,
         home: None,
         tmp: "/tmp".into(),
+        sandbox: Default::default(),
     };
     let mut config = Config::new([1; 32], host);
     config.script = Script::parse(r#"{"text":"Hello from a module without imports."}"#).ok();

@@ -273,6 +273,7 @@ fn config(args: &AgentArgs, settings: Settings) -> Result<Config, Failure> {
     config.max_steps = args.max_steps;
     config.ephemeral = args.ephemeral;
     config.workspace_only = args.workspace_only;
+    config.sandbox = args.sandbox();
     Ok(config)
 }
 

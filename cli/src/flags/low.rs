@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use reasonix_core::agent::{PermissionMode, Preset};
+use reasonix_core::agent::{PermissionMode, Preset, SandboxPolicy};
 
 /// The protocol and the schema this program speaks, as `--version` says it.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (ACP v1, schema 1.20.0)");
@@ -103,12 +103,33 @@ pub struct AgentArgs {
     #[arg(long)]
     pub workspace_only: bool,
 
+    /// Keep commands to the session's folders where the system can (auto), or open no session where
+    /// it cannot (enforce)
+    #[arg(long, value_name = "MODE", value_parser = ["auto", "enforce"], hide_possible_values = true)]
+    pub sandbox_bash: Option<String>,
+
+    /// The same as --sandbox-bash enforce
+    #[arg(long)]
+    pub require_sandbox: bool,
+
+    /// Whether commands reach the network: on, off, or auto, which is on
+    #[arg(long, value_name = "WHETHER", value_parser = ["auto", "on", "off"], hide_possible_values = true)]
+    pub sandbox_network: Option<String>,
+
     /// Keep sessions in memory only: nothing is written beneath the agent's home
     #[arg(long)]
     pub ephemeral: bool,
 }
 
 impl AgentArgs {
+    /// What the flags ask of the confinement of commands.
+    pub fn sandbox(&self) -> SandboxPolicy {
+        let mut policy = SandboxPolicy::default();
+        policy.enforce = self.require_sandbox || self.sandbox_bash.as_deref() == Some("enforce");
+        policy.no_network = self.sandbox_network.as_deref() == Some("off");
+        policy
+    }
+
     /// The preset that `--preset` or `--profile` names.
     pub fn preset(&self) -> Option<Preset> {
         let name = self.preset.as_deref().or(self.profile.as_deref())?;

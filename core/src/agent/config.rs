@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 
+use super::confining::SandboxPolicy;
 use crate::limits::Limits;
 use crate::model::Script;
 use crate::permission::PermissionMode;
@@ -34,9 +35,8 @@ pub struct Config {
     pub ephemeral: bool,
     /// `--workspace-only`: sessions have their working directory and no other folder.
     pub workspace_only: bool,
-    /// Commands are run here though the client offers a terminal (`--sandbox-bash enforce`): a
-    /// client's terminal is outside every confinement of ours.
-    pub local_commands: bool,
+    /// `--sandbox-bash`, `--require-sandbox`, `--sandbox-network`.
+    pub sandbox: SandboxPolicy,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
 }
@@ -56,7 +56,7 @@ impl Config {
             preset: Preset::default(),
             ephemeral: false,
             workspace_only: false,
-            local_commands: false,
+            sandbox: SandboxPolicy::default(),
             max_steps: None,
         }
     }

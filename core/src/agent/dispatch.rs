@@ -147,6 +147,7 @@ impl Agent {
             response.auth_methods.push(AuthMethod::Agent(method));
         }
         self.side.answer(asked, Ok(response));
+        self.report_sandbox();
     }
 
     fn authenticate(&mut self, asked: Asked<Authenticate>, request: &AuthenticateRequest) {
@@ -534,6 +535,7 @@ impl Agent {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
         self.leave_editor(key);
         let session = self.sessions.remove(&key)?;
+        self.give_up_tmp(Some(key));
         self.leave_inbox(session.store);
         self.unread -= session.unread;
         for ask in session.asks.keys() {

@@ -177,7 +177,7 @@ impl Agent {
         opening.prompt = prompt;
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
         self.openings.insert(key, opening);
-        if let Err(error) = checked {
+        if let Err(error) = checked.and_then(|()| self.check_sandbox()) {
             return self.refuse_opening(key, error);
         }
         match live {

@@ -6,6 +6,7 @@
 
 mod cards;
 mod config;
+mod confining;
 mod content;
 mod dispatch;
 mod drive;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use crate::permission::PermissionMode;
 pub use config::{Config, Identity, Preset};
+pub use confining::SandboxPolicy;
 pub use replay::Replay;
 
 use alloc::boxed::Box;
@@ -213,6 +215,10 @@ pub struct Agent {
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
+    /// Folders for temporary files that were made for open sessions.
+    tmps: BTreeMap<SessionKey, String>,
+    /// The same of closed ones.
+    old_tmps: BTreeMap<SessionKey, String>,
     /// Sessions whose engines may have something to do.
     queue: VecDeque<SessionKey>,
     /// What the engine of the moment says; empty between two of its steps.
@@ -269,6 +275,8 @@ impl Agent {
             sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
             timers: BTreeSet::new(),
+            tmps: BTreeMap::new(),
+            old_tmps: BTreeMap::new(),
             queue: VecDeque::new(),
             said: VecDeque::new(),
             unread: 0,
@@ -341,6 +349,9 @@ impl Agent {
             Some(Owner::Nobody) => {}
             None => {}
         }
+        if over && !self.old_tmps.is_empty() {
+            self.remove_tmps();
+        }
     }
 
     /// The end of the connection: commands in the background end too.
@@ -380,6 +391,7 @@ impl Agent {
                 self.effects.push_back(Owned::Abort(*id));
             }
         }
+        self.give_up_tmp(None);
     }
 
     /// Does what can be done now, until something has to be given to the driver.

@@ -171,7 +171,10 @@ impl Agent {
             system_prompt.as_ref(),
             &self.config.limits,
         );
-        match checked.and_then(|()| self.new_axes()) {
+        match checked
+            .and_then(|()| self.new_axes())
+            .and_then(|axes| self.check_sandbox().map(|()| axes))
+        {
             Err(error) => self.side.answer(asked, Err(error)),
             Ok(axes) => {
                 let key = asked.key();

@@ -351,6 +351,7 @@ mod tests {
                 user_home: None,
                 home: None,
                 tmp: "/tmp".into(),
+                sandbox: Default::default(),
             },
             Limits::default(),
         );

@@ -22,7 +22,7 @@ use crate::protocol::Asked;
 use crate::protocol::methods::{SetMode, Vendor};
 use crate::protocol::schema::vendor::goal::{self, GoalRequest, GoalResponse};
 use crate::protocol::schema::vendor::status::{
-    self, Phase, Sandbox, StatusEvent, StatusRequest, StatusSnapshot, StatusUpdate,
+    self, Phase, StatusEvent, StatusRequest, StatusSnapshot, StatusUpdate,
 };
 use crate::protocol::schema::{
     ClientCapabilities, ConfigOptionUpdate, CurrentModeUpdate, Json, SessionId, SessionMode,
@@ -347,7 +347,7 @@ impl Agent {
             mode: axes.mode.name(),
             work_mode: work_mode(axes),
             goal: session.engine.goal(),
-            sandbox: sandbox(session),
+            sandbox: self.sandbox_told(session),
         };
         let redact = |text: &mut String| redact(&self.config.settings, text);
         Ok(session.status.snapshot(facts, &self.config.limits, redact))
@@ -383,18 +383,6 @@ fn work_mode(axes: &Axes) -> &'static str {
         Preset::Light => "economy",
         Preset::Balanced => "balanced",
         Preset::Delivery => "delivery",
-    }
-}
-
-/// Nothing confines the commands yet, and nothing else is said.
-fn sandbox(session: &Session) -> Sandbox {
-    Sandbox {
-        mode: "off".into(),
-        engine: "none".into(),
-        workspace_root: session.cwd.clone(),
-        write_roots: session.engine.roots().to_vec(),
-        network_enabled: true,
-        ..Sandbox::default()
     }
 }
 

@@ -214,6 +214,7 @@ fn config() -> Config {
         user_home: None,
         home: None,
         tmp: "/tmp".into(),
+        sandbox: Default::default(),
     };
     Config::new([7; 32], host)
 }

@@ -38,6 +38,7 @@ pub fn system_prompt(
     host: &Host,
     cwd: &str,
     directories: &[String],
+    confined: bool,
     project: &[ProjectFile],
 ) -> String {
     let mut text = String::from(
@@ -74,6 +75,9 @@ pub fn system_prompt(
             "Folders beside it that are yours too: {directories}\n"
         ));
     }
+    if confined {
+        text.push_str("Commands can write in these folders and in $TMPDIR only.\n");
+    }
     for file in project {
         text.push_str(&format!(
             "\nThe project's instructions, from {}:\n{}\n",
@@ -96,17 +100,19 @@ mod tests {
             user_home: None,
             home: None,
             tmp: "/tmp".into(),
+            sandbox: Default::default(),
         };
         let file = ProjectFile {
             path: "AGENTS.md".into(),
             text: "Use tabs.\n".into(),
         };
-        let text = system_prompt(Detail::Full, &host, "/w", &["/x".into()], &[file]);
+        let text = system_prompt(Detail::Full, &host, "/w", &["/x".into()], true, &[file]);
         for part in [
             "linux",
             "run in sh",
             "directory: /w",
             "too: /x\n",
+            "in $TMPDIR only.\n",
             "from AGENTS.md:\nUse tabs.",
         ] {
             assert!(text.contains(part), "{part}");

@@ -45,6 +45,7 @@ impl World {
             user_home: None,
             home: None,
             tmp: "/tmp".into(),
+            sandbox: Default::default(),
         };
         let mut permissions = Permissions::default();
         let mut setup = Setup {

@@ -73,7 +73,7 @@ impl Work for Bash {
                     head: cx.ws.limits.output_head,
                     tail: cx.ws.limits.output_tail,
                 };
-                cx.call(self.process(keep));
+                cx.call(self.process(keep, cx.ws));
             }
             Event::Bytes(bytes) => {
                 self.output.push(bytes);
@@ -132,14 +132,17 @@ impl Bash {
         }
     }
 
-    fn process(&self, keep: Keep) -> Call {
+    fn process(&self, keep: Keep, ws: &Workspace) -> Call {
+        let sandbox = ws.confinement();
+        let tmp = sandbox.as_ref().map(|it| ("TMPDIR".into(), it.tmp.clone()));
         Call::Process(Process {
             program: Program::Shell(self.command.clone()),
             cwd: self.workdir.clone(),
-            env: Vec::new(),
+            env: tmp.into_iter().collect(),
             stdin: false,
             errors: Errors::Merged,
             keep,
+            sandbox,
         })
     }
 
@@ -148,7 +151,7 @@ impl Bash {
             return cx.fail(why);
         }
         let job = cx.state.add_job(cx.now, &self.command);
-        cx.call(self.process(Keep::All));
+        cx.call(self.process(Keep::All, cx.ws));
         cx.flow.steps.push_back(Step::Detach(job));
         cx.succeed(format!(
             "Started {job} in the background. Use bash_output for its output, wait to wait for \

@@ -39,4 +39,4 @@ pub use state::{JobId, ToolState};
 pub use step::{
     Answer, Card, Choice, Diff, Location, Proposal, Question, Step, Todo, TodoStatus, ToolOutcome,
 };
-pub use workspace::Workspace;
+pub use workspace::{Sandbox, Workspace};

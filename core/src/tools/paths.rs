@@ -140,6 +140,7 @@ mod tests {
             user_home: None,
             home: home.map(Into::into),
             tmp: "/tmp".into(),
+            sandbox: Default::default(),
         };
         Workspace::new(
             "/w",

@@ -366,6 +366,7 @@ mod tests {
             user_home: Some("/home/me".into()),
             home: Some("/home/me/.reasonix".into()),
             tmp: "/tmp".into(),
+            sandbox: Default::default(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! What the tools must know of the session they work for, and where a path may lead.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::call::Confinement;
 use crate::limits::Limits;
 use crate::permission::Rules;
 use crate::settings::Host;
@@ -20,8 +22,19 @@ pub struct Workspace {
     pub host: Host,
     /// Bounds.
     pub limits: Limits,
+    /// What confines commands; none: nothing.
+    pub sandbox: Option<Sandbox>,
     /// `[permissions]`, of which the tools obey the rules that hide files.
     pub rules: Rules,
+}
+
+/// What confines the commands of a session, beside its roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    /// The session's folder for temporary files.
+    pub tmp: String,
+    /// Whether commands reach the network.
+    pub network: bool,
 }
 
 impl Workspace {
@@ -32,7 +45,19 @@ impl Workspace {
             roots,
             host,
             limits,
+            sandbox: None,
             rules: Rules::default(),
         }
+    }
+
+    /// What a command is kept from now.
+    pub(super) fn confinement(&self) -> Option<Box<Confinement>> {
+        self.sandbox.as_ref().map(|sandbox| {
+            Box::new(Confinement {
+                writable: self.roots.clone(),
+                tmp: sandbox.tmp.clone(),
+                network: sandbox.network,
+            })
+        })
     }
 }

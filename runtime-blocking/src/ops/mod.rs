@@ -2,6 +2,7 @@
 //! system. Both runtimes use them. Nothing here knows of a machine or of the protocol.
 
 pub mod append;
+pub mod confine;
 pub mod files;
 pub mod http;
 pub mod list;

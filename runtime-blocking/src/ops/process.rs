@@ -19,6 +19,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::Told;
+use super::confine;
 pub use guard::Guard;
 use output::Output;
 
@@ -91,7 +92,8 @@ impl Group {
 ///
 /// # Errors
 ///
-/// `NotFound` for a missing program or working directory, `Denied`.
+/// `NotFound` for a missing program or working directory, `Denied`, `Unsupported` if it cannot be
+/// confined as it should be.
 pub fn spawn(
     process: &Process,
     shell: &str,
@@ -134,6 +136,11 @@ fn start(
         }
     };
     let tell = |e: io::Error| super::fault("run", name, &e);
+    let rules = process
+        .sandbox
+        .as_deref()
+        .map(confine::prepare)
+        .transpose()?;
     command.current_dir(&process.cwd);
     for name in hidden {
         command.env_remove(name);
@@ -157,7 +164,7 @@ fn start(
         }
     }
     command.stdout(writer);
-    isolate(&mut command, line);
+    isolate(&mut command, line, rules);
     let mut child = command.spawn().map_err(tell)?;
     drop(command); // and with it our ends of its outputs
     let pid = Pid::from_child(&child);
@@ -390,8 +397,9 @@ pub fn end_all(running: Vec<Running>, groups: &[Group]) {
 }
 
 /// In a session, and so a group, of its own: no terminal of ours can stop it or be asked for a
-/// password. And dead with us; `line` leads to the guard that sees to it where no signal does.
-fn isolate(command: &mut Command, line: Option<OwnedFd>) {
+/// password. And dead with us; `line` leads to the guard that sees to it where no signal does. And
+/// under its rules, last of all: they hold for what it becomes, not for what makes it ready.
+fn isolate(command: &mut Command, line: Option<OwnedFd>, mut rules: Option<confine::Rules>) {
     #[cfg(target_os = "linux")]
     let parent = rustix::process::getpid();
     let prepare = move || {
@@ -407,7 +415,7 @@ fn isolate(command: &mut Command, line: Option<OwnedFd>) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
         }
-        Ok(())
+        rules.take().map_or(Ok(()), confine::Rules::enforce)
     };
     // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may
     // be called. It makes plain system calls and builds errors that hold no allocation.
@@ -445,7 +453,7 @@ fn exit_notice(pid: Pid) -> io::Result<OwnedFd> {
     clippy::wildcard_enum_match_arm,
     reason = "a test looks at what it is about"
 )]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use reasonix_core::call::Keep;
     use rustix::event::{PollFd, Timespec, poll};
@@ -458,6 +466,7 @@ mod tests {
             stdin: false,
             errors: Errors::Merged,
             keep: Keep::All,
+            sandbox: None,
         }
     }
 

@@ -130,6 +130,7 @@ impl Agent {
     }
 
     fn in_world(&mut self, key: SessionKey, id: CallId, call: Call) {
+        self.notes_tmp(key, &call);
         self.calls.insert(id, Owner::Session(key));
         self.effects.push_back(Owned::Start(id, call));
     }
@@ -156,7 +157,7 @@ impl Agent {
             }
             Err(call) => call,
         };
-        if self.config.local_commands || !self.side.takes(key, Gates::TERMINAL) {
+        if self.config.sandbox.keeps_commands() || !self.side.takes(key, Gates::TERMINAL) {
             return Some(call);
         }
         let route = match TerminalRoute::begin(self.now, call, &self.config.limits) {

@@ -268,6 +268,7 @@ mod tests {
             stdin: false,
             errors: Errors::Merged,
             keep,
+            sandbox: None,
         }
     }
 

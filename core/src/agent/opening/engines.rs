@@ -67,6 +67,7 @@ impl Agent {
         let prompt = opening.prompt.clone();
         let cwd = opening.cwd.clone();
         // It was resolved before the project's files were read.
+        let id = opening.id.clone();
         let root = opening.root.clone().unwrap_or_else(|| cwd.clone());
         let further = opening.roots.asked.clone();
         let roots: Vec<String> = core::iter::once(root)
@@ -94,6 +95,7 @@ impl Agent {
                     &self.config.host,
                     &cwd,
                     &further,
+                    self.config.host.sandbox.confines_files(),
                     &bounded(project),
                 ),
             ),
@@ -105,6 +107,7 @@ impl Agent {
                     self.config.limits.clone(),
                 );
                 workspace.rules = rules.clone();
+                workspace.sandbox = self.sandbox(&id);
                 workspace
             },
             authority: Authority::new(self.config.permission_mode, rules, &self.config.limits),

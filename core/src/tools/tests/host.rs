@@ -44,6 +44,7 @@ impl World {
             user_home: Some("/home/me".into()),
             home: Some("/home/me/.reasonix".into()),
             tmp: "/tmp".into(),
+            sandbox: Default::default(),
         };
         Self {
             files: BTreeMap::new(),

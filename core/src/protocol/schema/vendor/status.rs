@@ -196,6 +196,8 @@ object! {
         "mode" mode: String = Defaulted,
         /// What does it: `bubblewrap`, `landlock`, `seatbelt`, `none`.
         "engine" engine: String = Defaulted,
+        /// Its level, where it has one.
+        "abi" abi: Option<u32> = Lenient,
         /// Whether there is one.
         "available" available: bool = Defaulted,
         /// The working directory.
