@@ -8,11 +8,13 @@
 //! | `demo` | a turn on a scripted model, offline |
 //! | `sessions` | what was said and done before |
 //! | `setup` | connecting a model |
+//! | `doctor` | what keeps the agent from working |
 //! | `render` | updates as styled text |
 //! | `host` | what the system is and what is configured |
 
 mod acp;
 mod demo;
+mod doctor;
 mod exit;
 mod flags;
 mod host;
@@ -92,6 +94,7 @@ fn start(runtime: Runtime, args: LowArgs) -> Result<Exit, Failure> {
         Invocation::Demo(args) => demo::demo(runtime, args),
         Invocation::Sessions(plan) => sessions::sessions(runtime, *plan),
         Invocation::Setup { args, home } => setup::setup(&args, &home),
+        Invocation::Doctor(plan) => doctor::doctor(runtime, &plan),
         Invocation::Completions(shell) => {
             let mut text = Vec::new();
             let mut command = command(runtime);

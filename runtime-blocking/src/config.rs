@@ -77,19 +77,37 @@ pub fn seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
+/// What `config.toml` in `home` says by itself, keys aside; none if there is no such file.
+///
+/// # Errors
+///
+/// What is wrong with it, with file, line and key.
+pub fn file(home: &Path) -> Result<Option<Settings>, String> {
+    let path = home.join("config.toml");
+    match fs::read_to_string(&path) {
+        Ok(text) => file::parse(&text, &path).map(Some),
+        Err(error) if absent(&error) => Ok(None),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// The names of the keys in `.env` of `home`, sorted; those without a value left out.
+///
+/// # Errors
+///
+/// What is wrong with it; never a part of it.
+pub fn env_names(home: &Path) -> Result<Vec<String>, String> {
+    Ok(keys(&home.join(".env"))?.into_keys().collect())
+}
+
 /// What `config.toml` and `.env` in `home` say. Missing files are empty ones; what is wrong with
 /// them is told in [`Settings::fault`].
 pub fn settings(home: Option<&Path>) -> Settings {
     let mut settings = Settings::default();
     let Some(home) = home else { return settings };
-    let path = home.join("config.toml");
-    match fs::read_to_string(&path) {
-        Ok(text) => match file::parse(&text, &path) {
-            Ok(read) => settings = read,
-            Err(fault) => settings.fault = Some(fault),
-        },
-        Err(error) if absent(&error) => {}
-        Err(error) => settings.fault = Some(format!("{}: {error}", path.display())),
+    match file(home) {
+        Ok(read) => settings = read.unwrap_or_default(),
+        Err(fault) => settings.fault = Some(fault),
     }
     let keys = keys(&home.join(".env")).unwrap_or_else(|fault| {
         settings.fault.get_or_insert(fault);

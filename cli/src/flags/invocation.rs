@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use clap::Parser as _;
 use clap_complete::Shell;
 use reasonix_core::agent::Config;
 use reasonix_core::agent::models::SCRIPT;
@@ -12,9 +13,11 @@ use reasonix_core::model::Script;
 use reasonix_core::settings::Settings;
 
 use super::low::{
-    AcpThen, AgentArgs, DemoArgs, LowArgs, LowCommand, RunArgs, SessionsCommand, SetupArgs,
+    AcpArgs, AcpThen, AgentArgs, DemoArgs, DoctorArgs, LowArgs, LowCommand, RunArgs,
+    SessionsCommand, SetupArgs,
 };
 use super::models;
+use crate::doctor::editors::Editor;
 use crate::exit::Failure;
 use crate::{host, logging};
 
@@ -35,6 +38,8 @@ pub enum Invocation {
         /// The agent's directory.
         home: PathBuf,
     },
+    /// What keeps the agent from working.
+    Doctor(Box<DoctorPlan>),
     /// Completions for a shell.
     Completions(Shell),
     /// The manual page.
@@ -104,6 +109,24 @@ pub enum SessionsTask {
     },
 }
 
+/// What is to be looked at.
+pub struct DoctorPlan {
+    /// What an agent with these flags is made with.
+    pub config: Config,
+    /// The agent's directory.
+    pub home: Option<PathBuf>,
+    /// The folder a session is opened in: absolute.
+    pub cwd: String,
+    /// The editor that is meant.
+    pub editor: Option<Editor>,
+    /// Ask no provider.
+    pub offline: bool,
+    /// For scripts.
+    pub json: bool,
+    /// Flags for `acp`, checked.
+    pub acp: Vec<String>,
+}
+
 /// How a turn is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -130,6 +153,7 @@ impl Invocation {
             LowCommand::Demo(demo) => Self::Demo(demo),
             LowCommand::Sessions(command) => Self::Sessions(Box::new(sessions_plan(command)?)),
             LowCommand::Setup(args) => Self::setup(args)?,
+            LowCommand::Doctor(doctor) => Self::Doctor(Box::new(doctor_plan(doctor)?)),
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man => Self::Man,
         })
@@ -248,6 +272,26 @@ fn sessions_plan(command: SessionsCommand) -> Result<SessionsPlan, Failure> {
         home,
         cwd,
         task,
+    })
+}
+
+fn doctor_plan(args: DoctorArgs) -> Result<DoctorPlan, Failure> {
+    let line = ["reasonix".into(), "acp".into()];
+    let low = LowArgs::try_parse_from(line.iter().chain(&args.acp))
+        .map_err(|error| Failure::usage(format!("after `--`: {error}")))?;
+    let LowCommand::Acp(AcpArgs { agent, then: None }) = low.command else {
+        return Err(Failure::usage(
+            "after `--` come flags of `acp`, and nothing else",
+        ));
+    };
+    Ok(DoctorPlan {
+        config: acp_config(&agent)?,
+        home: host::home(),
+        cwd: directory(None)?,
+        editor: args.editor,
+        offline: args.offline,
+        json: args.json,
+        acp: args.acp,
     })
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use reasonix_core::agent::{PermissionMode, Preset, SandboxPolicy};
 
+use crate::doctor::editors::Editor;
+
 /// The protocol and the schema this program speaks, as `--version` says it.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (ACP v1, schema 1.20.0)");
 
@@ -47,6 +49,8 @@ pub enum LowCommand {
     Sessions(SessionsCommand),
     /// Connect a model: writes config.toml and .env, and tests the connection
     Setup(SetupArgs),
+    /// Look for what keeps the agent from working here or in an editor, and say what to do
+    Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -220,6 +224,26 @@ pub struct DemoArgs {
     /// Keep the temporary folder
     #[arg(long)]
     pub keep: bool,
+}
+
+/// `doctor`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct DoctorArgs {
+    /// Show what this editor is told, and begin with the agent as it does
+    #[arg(long, value_name = "EDITOR")]
+    pub editor: Option<Editor>,
+
+    /// Ask no provider
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print one JSON object, for scripts
+    #[arg(long)]
+    pub json: bool,
+
+    /// Flags that the editor gives to `acp`
+    #[arg(last = true, value_name = "FLAGS")]
+    pub acp: Vec<String>,
 }
 
 /// `setup`.

@@ -99,6 +99,7 @@ fn help_says_what_there_is() {
         ("help_run", &["run", "--help"]),
         ("help_demo", &["demo", "--help"]),
         ("help_setup", &["setup", "--help"]),
+        ("help_doctor", &["doctor", "--help"]),
         ("help_sessions", &["sessions", "--help"]),
         ("help_sessions_list", &["sessions", "list", "--help"]),
         ("help_sessions_show", &["sessions", "show", "--help"]),

@@ -2,6 +2,8 @@
 
 mod acp;
 mod demo;
+#[cfg(unix)]
+mod doctor;
 mod flags;
 #[cfg(unix)]
 mod person;

@@ -1,0 +1,250 @@
+//! Each editor: how it is told of an agent, and what it says to one first. Data.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+/// An editor, or another client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Editor {
+    /// Zed.
+    Zed,
+    /// The IDEs of JetBrains, with AI Assistant.
+    Jetbrains,
+    /// Neovim, with CodeCompanion.
+    Nvim,
+    /// Emacs, with agent-shell.
+    Emacs,
+    /// Visual Studio Code, with ACP Client.
+    Vscode,
+    /// acpx, in a shell.
+    Acpx,
+}
+
+/// What is known of an editor.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Where the snippet goes.
+    pub file: &'static str,
+    /// What goes there; `COMMAND` and `ARGS` stand for the program and its arguments, written as the language of the
+    /// file has it.
+    snippet: &'static str,
+    language: Language,
+    /// The params of its `initialize`.
+    pub initialize: &'static str,
+    /// Whether it signs in before anything else, with the first method that is offered.
+    pub authenticates: bool,
+    /// Whether it sets mode and model by the older methods before a prompt.
+    pub legacy: bool,
+    /// Whether it ends the agent by a signal, not by closing its input.
+    pub terminates: bool,
+}
+
+/// How a file writes texts and lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    Json,
+    Lua,
+    Lisp,
+    Shell,
+}
+
+impl Editor {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zed => "Zed",
+            Self::Jetbrains => "JetBrains",
+            Self::Nvim => "Neovim, with CodeCompanion",
+            Self::Emacs => "Emacs, with agent-shell",
+            Self::Vscode => "Visual Studio Code, with ACP Client",
+            Self::Acpx => "acpx",
+        }
+    }
+
+    /// What is known of it.
+    pub fn facts(self) -> Facts {
+        match self {
+            Self::Zed => Facts {
+                file: "settings.json",
+                snippet: r#"{ "agent_servers": { "Reasonix": { "type": "custom", "command": COMMAND, "args": [ARGS], "env": {} } } }"#,
+                language: Language::Json,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"auth":{"terminal":true}},"clientInfo":{"name":"zed","title":"Zed","version":"1.0.0"}}"#,
+                authenticates: false,
+                legacy: false,
+                terminates: false,
+            },
+            Self::Jetbrains => Facts {
+                file: "~/.jetbrains/acp.json",
+                snippet: r#"{ "agent_servers": { "Reasonix": { "command": COMMAND, "args": [ARGS] } } }"#,
+                language: Language::Json,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"proxy":{}}},"clientInfo":{"name":"JetBrains","version":"2026.2"}}"#,
+                authenticates: false,
+                legacy: true,
+                terminates: false,
+            },
+            Self::Nvim => Facts {
+                file: "init.lua",
+                snippet: r#"require("codecompanion").setup({
+  adapters = { acp = { reasonix = function()
+    return require("codecompanion.adapters").extend("gemini_cli", {
+      name = "reasonix", commands = { default = { COMMAND, ARGS } }, defaults = { auth_method = nil },
+    })
+  end } },
+  interactions = { chat = { adapter = "reasonix" } },
+})"#,
+                language: Language::Lua,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}},"clientInfo":{"name":"CodeCompanion.nvim","version":"1.0.0"}}"#,
+                authenticates: true,
+                legacy: false,
+                terminates: false,
+            },
+            Self::Emacs => Facts {
+                file: "init.el",
+                snippet: r#"(setq agent-shell-agent-configs
+      (list (agent-shell-make-agent-config
+             :identifier 'reasonix :mode-line-name "Reasonix" :buffer-name "Reasonix"
+             :shell-prompt "Reasonix> " :shell-prompt-regexp "Reasonix> "
+             :client-maker (lambda (buffer)
+                             (acp-make-client :command COMMAND :command-params '(ARGS) :context-buffer buffer)))))"#,
+                language: Language::Lisp,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}"#,
+                authenticates: true,
+                legacy: false,
+                terminates: false,
+            },
+            Self::Vscode => Facts {
+                file: "settings.json",
+                snippet: r#"{ "acp.agents": { "Reasonix": { "command": COMMAND, "args": [ARGS], "env": {} } } }"#,
+                language: Language::Json,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"vscode-acp","version":"0.1.0"}}"#,
+                authenticates: false,
+                legacy: false,
+                terminates: true,
+            },
+            Self::Acpx => Facts {
+                file: "a shell",
+                snippet: r#"acpx --agent "COMMAND ARGS" exec "what does this project do?""#,
+                language: Language::Shell,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"acpx","version":"0.19.1"}}"#,
+                authenticates: true,
+                legacy: false,
+                terminates: false,
+            },
+        }
+    }
+}
+
+/// What is written into the editor's file: the program's own name if it is found by that, else its path; `acp` and what was
+/// given after `--`.
+pub fn snippet(editor: Editor, program: &Path, acp: &[String]) -> String {
+    let name = program.file_name().unwrap_or_default();
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        // The first of that name is the one that would run.
+        let all = std::env::split_paths(&path).map(|dir| dir.join(name));
+        let first = all.into_iter().find(|it| it.is_file());
+        first.and_then(|it| it.canonicalize().ok()) == program.canonicalize().ok()
+    });
+    let command = match found {
+        true => name.to_string_lossy(),
+        false => program.to_string_lossy(),
+    };
+    let args = std::iter::once("acp").chain(acp.iter().map(String::as_str));
+    filled(editor, &command, args)
+}
+
+fn filled<'a>(editor: Editor, command: &str, args: impl Iterator<Item = &'a str>) -> String {
+    let Facts {
+        snippet, language, ..
+    } = editor.facts();
+    let between = match language {
+        Language::Json | Language::Lua => ", ",
+        Language::Lisp | Language::Shell => " ",
+    };
+    let args: Vec<_> = args.map(|text| quoted(language, text)).collect();
+    snippet
+        .replace("COMMAND", &quoted(language, command))
+        .replace("ARGS", &args.join(between))
+}
+
+/// `text` as the language writes it.
+fn quoted(language: Language, text: &str) -> String {
+    match language {
+        Language::Json => serde_json::to_string(text).expect("text is JSON"),
+        Language::Lua | Language::Lisp => {
+            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+        // Inside the double quotes of the snippet, as one word of the command line in it.
+        Language::Shell => match text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c))
+        {
+            true => text.into(),
+            false => {
+                let mut word = String::from("'");
+                for c in text.chars() {
+                    match c {
+                        '\'' => word.push_str("'\\\\''"),
+                        '"' | '\\' | '$' | '`' => word.extend(['\\', c]),
+                        c => word.push(c),
+                    }
+                }
+                word.push('\'');
+                word
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(editor: Editor) -> String {
+        filled(editor, "reasonix", std::iter::once("acp"))
+    }
+
+    #[test]
+    fn the_readme_says_the_same() {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        let readme = std::fs::read_to_string(readme).expect("it is there");
+        for editor in Editor::value_variants() {
+            let snippet = plain(*editor);
+            assert!(readme.contains(&snippet), "{editor:?}: {snippet}");
+        }
+    }
+
+    #[test]
+    fn what_an_editor_says_first_is_json() {
+        for editor in Editor::value_variants() {
+            let facts = editor.facts();
+            serde_json::from_str::<serde::de::IgnoredAny>(facts.initialize).expect("JSON");
+        }
+    }
+
+    #[test]
+    fn arguments_keep_their_meaning_in_every_language() {
+        let odd = ["acp", "--model", r#"script:/a "b"\c$d"#];
+        for (editor, want) in [
+            (
+                Editor::Zed,
+                r#""args": ["acp", "--model", "script:/a \"b\"\\c$d"]"#,
+            ),
+            (
+                Editor::Nvim,
+                r#"{ "/x y/r", "acp", "--model", "script:/a \"b\"\\c$d" }"#,
+            ),
+            (
+                Editor::Emacs,
+                r#":command-params '("acp" "--model" "script:/a \"b\"\\c$d")"#,
+            ),
+            (
+                Editor::Acpx,
+                r#""'/x y/r' acp --model 'script:/a \"b\"\\c\$d'""#,
+            ),
+        ] {
+            let snippet = filled(editor, "/x y/r", odd.into_iter());
+            assert!(snippet.contains(want), "{snippet}");
+        }
+    }
+}
