@@ -78,6 +78,12 @@ pub struct Limits {
     /// Terminals that were asked for and are not wanted any more, but may still be made: of more
     /// than these the oldest are forgotten.
     pub max_late_terminals: usize,
+    /// Longest message above a form, characters.
+    pub max_form_message: usize,
+    /// Longest value that is taken from a form, bytes of JSON.
+    pub max_form_value: usize,
+    /// All values that are taken from a form, bytes of JSON.
+    pub max_form_values: usize,
     /// Model calls in one turn (`--max-steps`).
     pub max_steps: u32,
     /// Largest file the tools read or edit, bytes.
@@ -238,6 +244,9 @@ impl Default for Limits {
             terminal_output: 1 << 20,
             terminal_grace: Duration::from_secs(1),
             max_late_terminals: 64,
+            max_form_message: 4000,
+            max_form_value: 16 << 10,
+            max_form_values: 64 << 10,
             max_steps: 200,
             max_file: 10 << 20,
             read_lines: 2000,

@@ -7,7 +7,7 @@ use super::opening::{auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owner, Preset, cards, content, models, prompts};
+use super::{Agent, Level, Owner, Preset, cards, content, forms, models, prompts};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::mode::Mode;
 use crate::engine::{Message, Verifier};
@@ -351,11 +351,27 @@ impl Agent {
             return;
         };
         // An error, a malformed answer, a lost connection: denied.
-        let ClientAnswer::RequestPermission(reply) = answer else {
-            return;
+        let reply = if let ClientAnswer::RequestPermission(reply) = answer {
+            reply.as_ref().ok()
+        } else {
+            None
         };
-        let reply = reply.as_ref().ok();
         match asking {
+            Asking::Form {
+                card,
+                call,
+                questions,
+            } => {
+                let ClientAnswer::CreateElicitation(reply) = answer else {
+                    return;
+                };
+                match forms::answers(reply, &questions, &self.config.limits) {
+                    Some(answers) => {
+                        self.with_engine(key, |engine, _| engine.answered(card, answers));
+                    }
+                    None => self.ask_question(key, card, call, questions, alloc::vec::Vec::new()),
+                }
+            }
             Asking::Permit { card, always } => {
                 let decision = cards::decision(reply, always);
                 self.with_engine(key, |engine, cx| engine.decided(cx, card, decision));

@@ -8,12 +8,12 @@ use super::dispatch::turn_failed;
 use super::opening::auth_required;
 use super::saving::Then;
 use super::session::{Asking, Waiting};
-use super::{Agent, Level, WallClock, cards, editor, quote, render};
+use super::{Agent, Level, WallClock, cards, editor, forms, quote, render};
 use crate::engine::record::{Author, Record};
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
-use crate::protocol::methods::RequestPermission;
+use crate::protocol::methods::{CreateElicitation, RequestPermission};
 use crate::protocol::schema::vendor::status::{PromptMeta, STATUS_UPDATE, TurnMeta};
 use crate::protocol::schema::{
     Meta, Notice, NoticeSeverity, PromptResponse, SessionUpdate, StopReason,
@@ -295,7 +295,7 @@ impl Agent {
                 call,
                 questions,
             } => {
-                self.ask_question(key, card, call, questions, Vec::new());
+                self.ask_questions(key, card, call, questions);
                 None
             }
             // It is answered when nothing of it can be lost any more.
@@ -360,6 +360,33 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Asks all questions at once by a form, where the client takes one that is long enough; else
+    /// one after the other.
+    fn ask_questions(
+        &mut self,
+        key: SessionKey,
+        card: CardId,
+        call: String,
+        questions: Vec<Question>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let limits = &self.config.limits;
+        let form = forms::request(session.id.clone(), &call, &questions, limits);
+        let ask = form.and_then(|form| self.side.ask::<CreateElicitation>(&form).ok());
+        let Some(ask) = ask else {
+            return self.ask_question(key, card, call, questions, Vec::new());
+        };
+        let asking = Asking::Form {
+            card,
+            call,
+            questions,
+        };
+        session.asks.insert(ask, asking);
+        self.asks.insert(ask, key);
     }
 
     /// Asks the question after those that were answered; one that this client cannot be asked is

@@ -33,6 +33,12 @@ pub(super) fn pieces<'a>(
     })
 }
 
+/// Whether texts and a JSON value fit into one frame together.
+pub(super) fn fits(texts: &[&str], json: &str, limits: &Limits) -> bool {
+    let all = texts.iter().map(|text| cost(text)).sum::<usize>() + raw_cost(json);
+    all + AROUND <= limits.max_out_frame
+}
+
 /// Bytes of JSON that are left in a frame.
 #[derive(Debug)]
 pub(super) struct Room(usize);

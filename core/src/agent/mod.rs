@@ -12,6 +12,7 @@ mod dispatch;
 mod drive;
 mod editor;
 mod fit;
+mod forms;
 mod inbox;
 mod listing;
 mod loading;

@@ -88,6 +88,12 @@ pub(super) enum Asking {
         /// Whether "always" was offered.
         always: bool,
     },
+    /// What does the person say? All questions in one form.
+    Form {
+        card: CardId,
+        call: String,
+        questions: Vec<Question>,
+    },
     /// What does the person say? One question at a time.
     Question {
         card: CardId,
@@ -100,7 +106,9 @@ pub(super) enum Asking {
 impl Asking {
     pub(super) fn card(&self) -> CardId {
         match self {
-            Self::Permit { card, .. } | Self::Question { card, .. } => *card,
+            Self::Permit { card, .. } | Self::Form { card, .. } | Self::Question { card, .. } => {
+                *card
+            }
         }
     }
 }

@@ -1,0 +1,334 @@
+//! Questions to the person as a form: `elicitation/create`, and what its answers mean (ACP page:
+//! elicitation). Pure; decides nothing.
+//!
+//! One form holds all questions of a call. Whoever does not send it, or sends something that does not
+//! fit it, has answered nothing.
+//!
+//! | the client answers | the questions |
+//! | --- | --- |
+//! | `accept`, and what it holds fits | are answered, each that was filled in |
+//! | `accept`, and something in it does not fit | could not be asked |
+//! | `decline`, `cancel`, an unknown action | are not answered |
+//! | −32601, −32602: it has no forms after all | are asked as cards |
+//! | another error, something malformed | could not be asked |
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::fit;
+use crate::limits::Limits;
+use crate::protocol::schema::{
+    CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationMode,
+    ElicitationScope, Json, SessionId,
+};
+use crate::tools::{Answer, Choice, Question};
+use crate::wire::RpcError;
+
+/// A form: a flat JSON schema.
+#[derive(Serialize)]
+struct Form<'a> {
+    r#type: &'static str,
+    properties: BTreeMap<&'a str, Field<'a>>,
+}
+
+/// One field of a form.
+#[derive(Serialize)]
+struct Field<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    /// What can be chosen, if one can be.
+    #[serde(rename = "oneOf", skip_serializing_if = "Option::is_none")]
+    one_of: Option<Vec<Offered<'a>>>,
+    /// What can be chosen, if several can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items<'a>>,
+}
+
+#[derive(Serialize)]
+struct Items<'a> {
+    #[serde(rename = "anyOf")]
+    any_of: Vec<Offered<'a>>,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    r#const: &'a str,
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+}
+
+/// The form that asks these questions; none if it would be longer than a frame.
+pub(super) fn request(
+    session: SessionId,
+    call: &str,
+    questions: &[Question],
+    limits: &Limits,
+) -> Option<CreateElicitationRequest> {
+    let fields = questions
+        .iter()
+        .map(|question| (question.id.as_str(), field(question)));
+    let form = Json::of(&Form {
+        r#type: "object",
+        properties: fields.collect(),
+    })?;
+    let message = match questions {
+        [question] => cut_chars(&question.text, limits.max_form_message),
+        _ => format!("{} questions", questions.len()),
+    };
+    let scope = ElicitationScope::Session {
+        session_id: session,
+        tool_call_id: Some(call.into()),
+    };
+    if !fit::fits(&[&message], form.get(), limits) {
+        return None;
+    }
+    let mode = ElicitationMode::Form {
+        requested_schema: form,
+    };
+    Some(CreateElicitationRequest::new(scope, message, mode))
+}
+
+fn field(question: &Question) -> Field<'_> {
+    let mut field = Field {
+        r#type: "string",
+        title: question.header.as_deref().unwrap_or(&question.text),
+        description: question.header.as_ref().map(|_| question.text.as_str()),
+        one_of: None,
+        items: None,
+    };
+    if question.options.is_empty() {
+        return field;
+    }
+    let mut offered: Vec<Offered<'_>> = Vec::new();
+    for Choice { label, description } in &question.options {
+        // What is named alike cannot be told apart.
+        if offered.iter().all(|known| known.title != label) {
+            offered.push(Offered {
+                r#const: label,
+                title: label,
+                description: description.as_deref(),
+            });
+        }
+    }
+    if question.multi {
+        field.r#type = "array";
+        field.items = Some(Items { any_of: offered });
+    } else {
+        field.one_of = Some(offered);
+    }
+    field
+}
+
+/// What an answer to the form means; none: the client has no forms, ask in another way.
+pub(super) fn answers(
+    reply: &Result<CreateElicitationResponse, RpcError>,
+    questions: &[Question],
+    limits: &Limits,
+) -> Option<Vec<Answer>> {
+    let all = |answer: Answer| Some(vec![answer; questions.len()]);
+    match reply {
+        Ok(response) => match &response.action {
+            ElicitationAction::Accept { content: None } => all(Answer::Unanswered),
+            ElicitationAction::Accept {
+                content: Some(content),
+            } => read(content, questions, limits).or_else(|| all(Answer::NotAsked)),
+            ElicitationAction::Decline
+            | ElicitationAction::Cancel
+            | ElicitationAction::Other(_) => all(Answer::Unanswered),
+        },
+        Err(error) if matches!(error.code, -32601 | -32602) => None,
+        Err(_) => all(Answer::NotAsked),
+    }
+}
+
+/// The answers in a form that was sent; none if one does not fit its question.
+fn read(
+    content: &BTreeMap<String, Json>,
+    questions: &[Question],
+    limits: &Limits,
+) -> Option<Vec<Answer>> {
+    let size = |value: &Json| value.get().len();
+    if content.values().map(size).sum::<usize>() > limits.max_form_values
+        || content.values().any(|it| size(it) > limits.max_form_value)
+    {
+        return None;
+    }
+    let answer = |question: &Question| match content.get(&question.id) {
+        None => Some(Answer::Unanswered),
+        Some(value) => read_value(value, question),
+    };
+    questions.iter().map(answer).collect()
+}
+
+fn read_value(value: &Json, question: &Question) -> Option<Answer> {
+    if value.get() == "null" {
+        return Some(Answer::Unanswered);
+    }
+    let known = |label: &String| question.options.iter().any(|choice| choice.label == *label);
+    if question.options.is_empty() {
+        let text: String = value.read().ok()?;
+        return Some(match text.trim().is_empty() {
+            true => Answer::Unanswered,
+            false => Answer::Text(text),
+        });
+    }
+    let mut chosen: Vec<String> = if question.multi {
+        value.read().ok()?
+    } else {
+        vec![value.read().ok()?]
+    };
+    if !chosen.iter().all(known) {
+        return None;
+    }
+    let mut seen: Vec<String> = Vec::new();
+    chosen.retain(|label| {
+        let fresh = !seen.contains(label);
+        seen.push(label.to_string());
+        fresh
+    });
+    Some(match chosen.is_empty() {
+        true => Answer::Unanswered,
+        false => Answer::Chosen(chosen),
+    })
+}
+
+/// At most so many characters, with a mark where some are missing.
+fn cut_chars(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.into(),
+        Some(_) => {
+            let kept: String = text.chars().take(max.saturating_sub(1)).collect();
+            format!("{kept}…")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(id: &str, options: &[&str], multi: bool) -> Question {
+        let choice = |label: &&str| Choice {
+            label: (*label).into(),
+            description: None,
+        };
+        Question {
+            id: id.into(),
+            header: None,
+            text: format!("{id}?"),
+            options: options.iter().map(choice).collect(),
+            multi,
+        }
+    }
+
+    fn three() -> [Question; 3] {
+        [
+            question("q1", &["a", "b", "a"], false),
+            question("q2", &["a", "b"], true),
+            question("q3", &[], false),
+        ]
+    }
+
+    fn reply(text: &str) -> Result<CreateElicitationResponse, RpcError> {
+        Ok(serde_json::from_str(text).expect("an answer"))
+    }
+
+    #[test]
+    fn a_form_is_flat_and_says_what_can_be_chosen() {
+        let form = request("s".into(), "c1", &three(), &Limits::default()).expect("it fits");
+        let expected = concat!(
+            r#"{"sessionId":"s","toolCallId":"c1","message":"3 questions","mode":"form","#,
+            r#""requestedSchema":{"type":"object","properties":{"#,
+            r#""q1":{"type":"string","title":"q1?","oneOf":["#,
+            r#"{"const":"a","title":"a"},{"const":"b","title":"b"}]},"#,
+            r#""q2":{"type":"array","title":"q2?","items":{"anyOf":["#,
+            r#"{"const":"a","title":"a"},{"const":"b","title":"b"}]}},"#,
+            r#""q3":{"type":"string","title":"q3?"}}}}"#
+        );
+        assert_eq!(serde_json::to_string(&form).expect("JSON"), expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_a_frame_is_no_form_and_the_message_is_bounded() {
+        let mut long = question("q1", &[], false);
+        long.text = "é".repeat(5000);
+        let limits = Limits::default();
+        let form = request("s".into(), "c", &[long.clone()], &limits).expect("it fits");
+        assert_eq!(form.message.chars().count(), limits.max_form_message);
+        assert!(form.message.ends_with('…'));
+        long.text = "é".repeat(50_000);
+        assert_eq!(request("s".into(), "c", &[long], &limits), None);
+    }
+
+    #[test]
+    fn an_answer_counts_only_if_all_of_it_fits() {
+        let chosen = |labels: &[&str]| Answer::Chosen(labels.iter().map(|l| (*l).into()).collect());
+        let none = || vec![Answer::Unanswered; 3];
+        let bad = || vec![Answer::NotAsked; 3];
+        let long = format!(r#"{{"q3":"{}"}}"#, "x".repeat(20 << 10));
+        let many: String = (0..5)
+            .map(|n| format!(r#""x{n}":"{}","#, "x".repeat(15 << 10)))
+            .collect();
+        let many = format!(r#"{{{many}"q3":"x"}}"#);
+        for (content, expected) in [
+            (
+                r#"{"q1":"b","q2":["b","a","b"],"q3":"free"}"#,
+                vec![
+                    chosen(&["b"]),
+                    chosen(&["b", "a"]),
+                    Answer::Text("free".into()),
+                ],
+            ),
+            (r#"{"q2":[],"q3":" ","other":5}"#, none()),
+            (r#"{"q1":null}"#, none()),
+            ("{}", none()),
+            (r#"{"q1":"c"}"#, bad()),
+            (r#"{"q1":["a"]}"#, bad()),
+            (r#"{"q1":"a","q2":"a"}"#, bad()),
+            (r#"{"q2":["a","c"]}"#, bad()),
+            (r#"{"q3":5}"#, bad()),
+            (long.as_str(), bad()),
+            (many.as_str(), bad()),
+        ] {
+            let text = format!(r#"{{"action":"accept","content":{content}}}"#);
+            let got = answers(&reply(&text), &three(), &Limits::default());
+            assert_eq!(got, Some(expected), "{content}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_accept_answers_nothing() {
+        for (text, answer) in [
+            (r#"{"action":"accept"}"#, Answer::Unanswered),
+            (
+                r#"{"action":"decline","content":{"q1":"a"}}"#,
+                Answer::Unanswered,
+            ),
+            (r#"{"action":"cancel"}"#, Answer::Unanswered),
+            (
+                r#"{"action":"approve","content":{"q1":"a"}}"#,
+                Answer::Unanswered,
+            ),
+        ] {
+            let got = answers(&reply(text), &three(), &Limits::default());
+            assert_eq!(got, Some(vec![answer; 3]), "{text}");
+        }
+        let failed = |error| answers(&Err(error), &three(), &Limits::default());
+        let bad = Some(vec![Answer::NotAsked; 3]);
+        assert_eq!(failed(RpcError::internal("no")), bad);
+        assert_eq!(failed(RpcError::cancelled()), bad);
+        assert_eq!(failed(RpcError::invalid_params("no forms")), None);
+        assert_eq!(
+            failed(RpcError::method_not_found("elicitation/create")),
+            None
+        );
+    }
+}
