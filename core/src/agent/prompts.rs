@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn one_that_is_too_long_is_refused() {
         let prompt = prompt(SystemPromptMode::Append);
-        for (max_system_prompt, good) in [(19, true), (18, false)] {
+        for (max_system_prompt, good) in [(17, true), (16, false)] {
             let limits = Limits {
                 max_system_prompt,
                 ..Limits::default()
