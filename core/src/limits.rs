@@ -195,6 +195,8 @@ pub struct Limits {
     pub parallel_lookups: usize,
     /// Sessions in one page of a list.
     pub list_page: usize,
+    /// Model calls of one subagent.
+    pub max_task_steps: u32,
     /// A client's part of the system prompt, bytes. It is sent with every request to the model.
     pub max_system_prompt: usize,
     /// Folders of a session beside its working directory.
@@ -301,6 +303,7 @@ impl Default for Limits {
             max_stored: 100_000,
             parallel_lookups: 16,
             list_page: 100,
+            max_task_steps: 50,
             max_system_prompt: 128 << 10,
             max_roots: 32,
             root_entries: 100_000,

@@ -151,6 +151,7 @@ impl Picture {
             | Record::Note { .. }
             | Record::Goal(_)
             | Record::Roots { .. }
+            | Record::Subagent(_)
             | Record::Mended { .. }
             | Record::Unknown => String::new(),
         };

@@ -560,6 +560,7 @@ fn is_seen_live(record: &Record) -> bool {
         | Record::Summary { .. }
         | Record::End(_)
         | Record::Roots { .. }
+        | Record::Subagent(_)
         | Record::Mended { .. }
         | Record::Unknown => true,
     }

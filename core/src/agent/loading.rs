@@ -322,6 +322,7 @@ impl Agent {
                 | Record::Goal(_)
                 | Record::End(_)
                 | Record::Roots { .. }
+                | Record::Subagent(_)
                 | Record::Mended { .. }
                 | Record::Unknown => {}
             }

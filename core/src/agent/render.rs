@@ -4,16 +4,18 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::Serialize;
+
 use super::fit::{self, Room};
-use crate::engine::record::{Author, Record, Said, Shown, User};
+use crate::engine::record::{Author, Reason, Record, Said, Shown, Subagent, User};
 use crate::engine::{Compacting, Update};
 use crate::limits::Limits;
 use crate::protocol::schema::{
     CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock,
     ContentChunk, Diff, ImageContent, Json, Meta, Notice, NoticeSeverity, Patch, PlanEntry,
     PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved, PlanUpdate, PlanUpdateContent,
-    SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolKind, UsageUpdate,
+    SessionMessage, SessionReference, SessionUpdate, SubagentUpdate, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use crate::tools::{self, Todo, TodoStatus};
 
@@ -66,10 +68,12 @@ pub(super) fn update(update: Update, limits: &Limits) -> SessionUpdate {
             change.status = Some(ToolCallStatus::InProgress);
             SessionUpdate::ToolCallUpdate(change)
         }
-        Update::Progress { id, text } => {
+        Update::Progress { id, text, session } => {
             let mut change = ToolCallUpdate::new(id);
             let text = room.text(&text, SHOWN, limits.max_tool_update);
-            change.content = Some(Vec::from([ToolCallContent::text(text)]));
+            let mut content: Vec<_> = session.map(reference).into_iter().collect();
+            content.push(ToolCallContent::text(text));
+            change.content = Some(content);
             SessionUpdate::ToolCallUpdate(change)
         }
         Update::Usage { used, size } => SessionUpdate::UsageUpdate(UsageUpdate::new(used, size)),
@@ -150,7 +154,8 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
             let text = result.shown.as_ref().unwrap_or(&result.text);
             let text = room.text(text, SHOWN, limits.max_tool_update);
             let diffs = room.diffs(result.diffs.clone(), 0);
-            let mut content: Vec<_> = diffs.into_iter().map(diff).collect();
+            let mut content: Vec<_> = result.session.clone().map(reference).into_iter().collect();
+            content.extend(diffs.into_iter().map(diff));
             if !text.is_empty() {
                 content.push(ToolCallContent::text(text));
             }
@@ -165,6 +170,7 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
             let plan = PlanUpdateContent::Items(PlanItems::new(PLAN, entries));
             one(SessionUpdate::PlanUpdate(PlanUpdate::new(plan)))
         }
+        Record::Subagent(it) => subagent(it, limits),
         Record::Summary { gone, text, id, .. } => compaction(*id, *gone, text, limits),
         Record::Note { text } => fit::pieces(text, limits)
             .map(|piece| {
@@ -264,6 +270,73 @@ const PLAN: &str = "todos";
 
 fn compaction_id(number: u64) -> String {
     format!("c{number}")
+}
+
+/// The session of a subagent in the card of the call that it works for.
+fn reference(session: String) -> ToolCallContent {
+    ToolCallContent::Session(SessionReference::new(session.as_str()))
+}
+
+/// What a subagent does now.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'static str>,
+}
+
+/// A subagent begins or is over: how it stands, and what is said between the sessions.
+fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
+    let mut room = Room::new(limits);
+    let mut update = SubagentUpdate::new(it.id.as_str());
+    let mut message = SessionMessage::new("");
+    let state = |state, stop_reason| {
+        let json = Json::of(&State { state, stop_reason });
+        json.map_or(Patch::Absent, Patch::Value)
+    };
+    let content = |text: &str, room: &mut Room| {
+        let text = room.text(text, SHOWN, limits.max_tool_update);
+        Patch::Value(Vec::from([ContentBlock::text(text)]))
+    };
+    if let Some(title) = &it.title {
+        update.title = Patch::Value(room.line(title.clone(), LINE));
+        update.state = state("running", None);
+        message.message_id = format!("{}.task", it.id);
+        message.recipient_session_id = Patch::Value(it.id.as_str().into());
+        let task = it.task.as_deref().unwrap_or_default();
+        message.content = content(task, &mut room);
+        let mut call = ToolCallUpdate::new(it.call.clone());
+        call.content = Some(Vec::from([reference(it.id.clone())]));
+        return Vec::from([
+            SessionUpdate::SubagentUpdate(update),
+            SessionUpdate::ToolCallUpdate(call),
+            SessionUpdate::SessionMessage(message),
+        ]);
+    }
+    let Some(ended) = it.ended else {
+        return Vec::new();
+    };
+    update.state = state(
+        "idle",
+        Some(match ended {
+            Reason::EndTurn => "end_turn",
+            Reason::MaxTokens => "max_tokens",
+            Reason::MaxTurnRequests => "max_turn_requests",
+            Reason::Refusal => "refusal",
+            Reason::Cancelled | Reason::Interrupted => "cancelled",
+            Reason::Failed => "error",
+        }),
+    );
+    let mut updates = Vec::new();
+    if let Some(said) = &it.said {
+        message.message_id = format!("{}.answer", it.id);
+        message.sender_session_id = Patch::Value(it.id.as_str().into());
+        message.content = content(said, &mut room);
+        updates.push(SessionUpdate::SessionMessage(message));
+    }
+    updates.push(SessionUpdate::SubagentUpdate(update));
+    updates
 }
 
 /// A compaction that is done. A summary that is longer than a frame comes in pieces before its end.
@@ -388,6 +461,7 @@ mod tests {
                 shown: None,
                 diffs: diff(),
                 output: Some(string.clone()),
+                session: None,
                 locations: Vec::from([tools::Location::new(long.as_str(), None)]),
                 ..ToolResult::default()
             });
@@ -399,6 +473,7 @@ mod tests {
             let progress = Update::Progress {
                 id: "a".into(),
                 text: long.clone(),
+                session: None,
             };
             let todos = alloc::vec![todo; 90];
             let call = Record::Call {

@@ -45,6 +45,7 @@ impl Replay {
             | Record::End(_)
             | Record::Goal(_)
             | Record::Roots { .. }
+            | Record::Subagent(_)
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

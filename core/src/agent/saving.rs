@@ -234,6 +234,7 @@ impl Agent {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
+            | Record::Subagent(_)
             | Record::Goal(_)
             | Record::Mended { .. }
             | Record::Unknown => {}

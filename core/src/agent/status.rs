@@ -105,6 +105,16 @@ impl Status {
                 }
                 self.moved(true, StatusEvent::Usage)
             }
+            Record::Subagent(subagent) => {
+                let (usage, cost) = (subagent.usage.as_ref(), subagent.cost.as_ref());
+                if usage.is_none() && cost.is_none() {
+                    return None;
+                }
+                for spend in [&mut self.turn, &mut self.cumulative] {
+                    spend.add(usage, cost, UsageSource::Subagent);
+                }
+                self.moved(true, StatusEvent::Usage)
+            }
             Record::Summary { usage, cost, .. } => {
                 for spend in [&mut self.turn, &mut self.cumulative] {
                     spend.add(usage.as_ref(), cost.as_ref(), UsageSource::Compaction);

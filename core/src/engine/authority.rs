@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use crate::permission::{
-    Action, Gate, Grant, Grants, PermissionMode, Posture, Rules, Verdict, decide,
+    Action, Ceiling, Gate, Grant, Grants, PermissionMode, Posture, Rules, Verdict, decide,
 };
 
 /// The posture, rules and grants of one session.
@@ -56,6 +56,18 @@ impl Authority {
     /// the posture, the rules and the grants.
     pub fn set_planning(&mut self, on: bool) {
         self.planning = on;
+    }
+
+    /// What a subagent may do: what may be done here, and nothing above `most`.
+    pub(super) fn narrowed(&self, most: Posture) -> Self {
+        let mut narrow = self.clone();
+        narrow.mode.ceiling = narrow.mode.ceiling.meet(Ceiling::at(most));
+        narrow
+    }
+
+    /// Takes over what the person allowed there.
+    pub(super) fn learn(&mut self, from: &Self) {
+        self.grants = from.grants.clone();
     }
 
     pub(super) fn grant(&mut self, grant: Grant) {

@@ -21,7 +21,9 @@ use crate::ids::{CallId, Counter};
 use crate::model::{ModelCall, ToolUse};
 use crate::permission::{Action, Grant, Verdict};
 use crate::time::{Deadline, Instant};
-use crate::tools::{Answer, Class, JobId, Step, ToolOutcome, ToolRun, ToolState, Workspace};
+use crate::tools::{
+    self, Answer, Assignment, Class, JobId, Step, ToolOutcome, ToolRun, ToolState, Workspace,
+};
 
 const NOT_BEGUN: &str = "Cancelled by the person before it began.";
 const CUT_OFF: &str = "Cancelled by the person while it ran: it may have taken effect in part.";
@@ -45,6 +47,8 @@ struct Slot {
     /// The client knows that it runs.
     shown_running: bool,
     call: Option<CallId>,
+    /// What it gives to a subagent that has not begun.
+    assignment: Option<Assignment>,
     outcome: Option<ToolOutcome>,
 }
 
@@ -64,6 +68,8 @@ enum Stage {
     },
     /// The person answers.
     Ask { card: CardId },
+    /// A subagent works for it.
+    Delegated,
     /// It has ended.
     Over,
 }
@@ -75,6 +81,7 @@ impl Batch {
         uses: Vec<ToolUse>,
         calls: Vec<ModelCall>,
         cut: bool,
+        subagent: bool,
         workspace: &Workspace,
     ) -> Self {
         let slots = uses
@@ -95,6 +102,10 @@ impl Batch {
                     Some(fault) => Some(format!(
                         "Not run: the arguments are not the text of a JSON object: {fault}"
                     )),
+                    None if subagent && !tools::is_for_subagents(&call.name) => Some(format!(
+                        "Not run: a subagent has no tool `{}`.",
+                        run.card().name
+                    )),
                     None if n >= cx.limits.max_tool_calls => Some(format!(
                         "Not run: at most {} calls in one answer.",
                         cx.limits.max_tool_calls
@@ -111,6 +122,7 @@ impl Batch {
                     },
                     shown_running: false,
                     call: None,
+                    assignment: None,
                     outcome: refused.map(failed),
                 }
             })
@@ -125,6 +137,21 @@ impl Batch {
     /// What the results came to that were released since this was asked for.
     pub(super) fn take_deeds(&mut self) -> Vec<Deed> {
         core::mem::take(&mut self.deeds)
+    }
+
+    /// A call that waits for a subagent to begin.
+    pub(super) fn take_assignment(&mut self) -> Option<(String, Assignment)> {
+        let mut given = self.slots.iter_mut();
+        given.find_map(|slot| Some((slot.id.clone(), slot.assignment.take()?)))
+    }
+
+    /// The subagent of this call has ended.
+    pub(super) fn delegated(&mut self, call: &str, outcome: ToolOutcome) {
+        let slot = self.slots.iter_mut().find(|slot| slot.id == call);
+        if let Some(slot) = slot.filter(|slot| slot.stage == Stage::Delegated) {
+            slot.stage = Stage::Over;
+            slot.outcome = Some(outcome);
+        }
     }
 
     /// Whether every result was released.
@@ -205,6 +232,7 @@ impl Batch {
                 locations: outcome.locations,
                 wrote: outcome.wrote,
                 ran: outcome.ran,
+                session: outcome.session,
             });
             history.apply(&record);
             cx.out.push_back(Output::Record(record));
@@ -339,7 +367,11 @@ impl Batch {
                 Stage::Permit { card, .. } | Stage::Ask { card } => {
                     cx.out.push_back(Output::Withdraw { card });
                 }
-                Stage::Waiting | Stage::Going | Stage::Queued(_) | Stage::Over => {}
+                Stage::Waiting
+                | Stage::Going
+                | Stage::Queued(_)
+                | Stage::Delegated
+                | Stage::Over => {}
             }
             if let Some(id) = slot.call {
                 cx.out.push_back(Output::Abort { id });
@@ -441,7 +473,12 @@ impl Slot {
                 cx.out.push_back(Output::Update(Update::Progress {
                     id: self.id.clone(),
                     text,
+                    session: None,
                 }));
+            }
+            Step::Delegate(assignment) => {
+                self.stage = Stage::Delegated;
+                self.assignment = Some(assignment);
             }
             Step::Plan(todos) => cx.out.push_back(Output::Record(Record::Plan { todos })),
             Step::Detach(job) => {

@@ -87,6 +87,7 @@ impl History {
             | Record::Note { .. }
             | Record::Goal(_)
             | Record::Roots { .. }
+            | Record::Subagent(_)
             | Record::Mended { .. }
             | Record::Unknown => {}
         }

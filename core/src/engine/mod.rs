@@ -30,6 +30,7 @@
 //! | `compaction` | what to do before the context window is full |
 //! | `mode` | how a session works with the person, and what the model is told of it |
 //! | `rounds` | the end of an answer: a plan is put to the person, a goal goes on |
+//! | `subagent` | an engine inside the call of an engine |
 //! | `output` | what the engine says to its parent |
 //! | `verify` | which commands verify, and whether what was written was verified |
 
@@ -44,6 +45,7 @@ mod output;
 pub mod record;
 mod rounds;
 mod saying;
+mod subagent;
 mod turn;
 mod verify;
 
@@ -74,7 +76,8 @@ use crate::tools::{self, Answer, JobId, ToolState, Workspace};
 
 use goal::Pursuit;
 use mode::Mode;
-use record::{Author, End, Extent, Reason, ToolResult};
+use record::{Author, End, Extent, Reason, Subagent, ToolResult};
+use subagent::Child;
 use turn::{Phase, Turn};
 
 /// More messages than the attempts of one answer can be.
@@ -111,6 +114,8 @@ pub enum Brain {
 /// What one session's engine is made with.
 #[derive(Debug)]
 pub struct Setup {
+    /// What its session is called: subagents are named after it.
+    pub session: String,
     /// Who answers.
     pub brain: Brain,
     /// The system prompt; the same to the byte for the whole session.
@@ -138,6 +143,7 @@ pub struct Setup {
 /// The agent loop of one session.
 #[derive(Debug)]
 pub struct Engine {
+    session: String,
     brain: Brain,
     system: String,
     workspace: Workspace,
@@ -176,6 +182,14 @@ pub struct Engine {
     paused: Option<String>,
     /// Calls that were shown and have no result, of those that were restored.
     shown_open: BTreeSet<String>,
+    /// It works for another engine.
+    is_subagent: bool,
+    /// Who works for it now.
+    child: Option<Box<Child>>,
+    /// Numbers for those who work for it.
+    subagents: Counter,
+    /// A subagent that has no end, of those that were restored.
+    child_open: Option<Subagent>,
 }
 
 /// What comes with the next turn.
@@ -189,6 +203,7 @@ impl Engine {
     /// A session's engine, with nothing said yet.
     pub fn new(setup: Setup, limits: &Limits) -> Self {
         Self {
+            session: setup.session,
             brain: setup.brain,
             system: setup.system,
             workspace: setup.workspace,
@@ -218,6 +233,10 @@ impl Engine {
             delivery: setup.delivery,
             paused: None,
             shown_open: BTreeSet::new(),
+            is_subagent: false,
+            child: None,
+            subagents: Counter::default(),
+            child_open: None,
         }
     }
 
@@ -293,6 +312,11 @@ impl Engine {
     /// allowed. A call that runs is not withdrawn.
     pub fn set_posture(&mut self, cx: &mut Context<'_>, posture: Posture) {
         self.authority.set_posture(posture);
+        self.recheck(cx);
+    }
+
+    /// What may run has changed: so have the cards that are open.
+    fn recheck(&mut self, cx: &mut Context<'_>) {
         if let Some(Turn {
             phase: Phase::Tools(batch),
             ..
@@ -300,6 +324,7 @@ impl Engine {
         {
             batch.recheck(cx, &self.authority);
         }
+        self.narrow_child(cx);
     }
 
     /// A prompt begins a turn. The parent sees to it that none runs.
@@ -445,6 +470,19 @@ impl Engine {
                     .take(&self.verifier, result.wrote, ran, result.ok);
             }
             Record::Plan { todos } => self.state.restore_todos(todos.clone()),
+            Record::Subagent(subagent) => {
+                if subagent.title.is_some() {
+                    self.subagents.next();
+                    self.child_open = Some(subagent.clone());
+                }
+                if subagent.ended.is_some() {
+                    self.child_open = None;
+                }
+                if let Some(usage) = subagent.usage.filter(|_| self.pursuit.runs()) {
+                    self.pursuit
+                        .spent(usage.prompt.saturating_add(usage.completion));
+                }
+            }
             Record::Summary { id, .. } => {
                 self.messages.skip(*id);
                 self.used = None;
@@ -469,6 +507,9 @@ impl Engine {
         if self.broken_off {
             // Messages were shown that are not remembered: no other one may have their numbers.
             self.messages.leap(UNREMEMBERED);
+        }
+        if let Some(open) = self.child_open.take() {
+            self.record(cx, subagent::broken_off(open));
         }
         // A plan that was put before the person is a call of no answer.
         let shown = core::mem::take(&mut self.shown_open);
@@ -517,6 +558,9 @@ impl Engine {
             self.state.handle_job_news(cx.now, job, news);
             return;
         }
+        let Some(news) = self.child_news(cx, id, news) else {
+            return;
+        };
         if let Some(turn) = &mut self.turn {
             turn.handle_news(cx, id, news, &self.workspace, &mut self.state);
         }
@@ -525,6 +569,9 @@ impl Engine {
 
     /// The person decided. A card that is not open any more is ignored.
     pub fn decided(&mut self, cx: &mut Context<'_>, card: CardId, decision: Decision) {
+        if self.child_decided(cx, card, decision) {
+            return;
+        }
         if let Some(Turn {
             phase: Phase::Tools(batch),
             ..
@@ -537,6 +584,12 @@ impl Engine {
 
     /// The person answered, one answer a question.
     pub fn answered(&mut self, card: CardId, answers: Vec<Answer>) {
+        if let Some(its) = self.take_child_card(card) {
+            if let Some(child) = self.child_mut() {
+                child.answered(its, answers);
+            }
+            return;
+        }
         if let Some(Turn {
             phase: Phase::Tools(batch),
             ..
@@ -548,6 +601,7 @@ impl Engine {
 
     /// The passing of time. Early, late or twice is harmless.
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        self.with_child(cx, Self::handle_timeout);
         if let Some(turn) = &mut self.turn {
             turn.handle_timeout(cx.now);
         }
@@ -556,7 +610,10 @@ impl Engine {
 
     /// When to wake it if nothing happens.
     pub fn deadline(&self) -> Option<Deadline> {
-        self.turn.as_ref().and_then(Turn::deadline)
+        Deadline::earlier(
+            self.turn.as_ref().and_then(Turn::deadline),
+            self.child().and_then(Self::deadline),
+        )
     }
 
     /// Bytes it will take now from a call of its own; `None` for a call of another.
@@ -564,16 +621,20 @@ impl Engine {
         if let Some(job) = self.jobs.get(&id) {
             return Some(self.state.job_room(*job).min(limits.call_window));
         }
+        if let Some(room) = self.child().and_then(|child| child.room(id, limits)) {
+            return Some(room);
+        }
         self.turn.as_ref()?.room(id, limits)
     }
 
     /// Whether a tool's deadline has come: then a step is due even while the client is slow, since
     /// a command that is to be ended must not run on behind it. What that adds is little.
     pub fn is_due(&self, now: Instant) -> bool {
-        matches!(
-            &self.turn,
-            Some(Turn { phase: Phase::Tools(batch), .. }) if batch.is_due(now)
-        )
+        self.child().is_some_and(|child| child.is_due(now))
+            || matches!(
+                &self.turn,
+                Some(Turn { phase: Phase::Tools(batch), .. }) if batch.is_due(now)
+            )
     }
 
     /// Whether the turn was cancelled and its calls settle. What they still say is thrown away.
@@ -592,13 +653,20 @@ impl Engine {
         if let Some(turn) = &mut self.turn {
             turn.held_until(now);
         }
+        if let Some(child) = self.child_mut() {
+            child.held_until(now);
+        }
     }
 
     /// Cancels the turn. Nothing new starts; it is over when every call has settled or the grace is
     /// used up. Without a turn it does nothing, also not to the next one.
     pub fn cancel(&mut self, cx: &mut Context<'_>) {
+        let settle = self.cancel_child(cx);
         let Some(turn) = &mut self.turn else { return };
         let deeds = turn.cancel(cx, &mut self.history, &mut self.brain);
+        if let Phase::Settling { open, .. } = &mut turn.phase {
+            open.extend(settle);
+        }
         self.take_deeds(deeds);
         self.settle(cx);
     }
@@ -606,6 +674,7 @@ impl Engine {
     /// Ends the commands in the background, and what others left running: the session closes. The
     /// calls that are open still settle.
     pub fn dispose(&mut self, cx: &mut Context<'_>) {
+        self.with_child(cx, Self::dispose);
         let left = core::mem::take(&mut self.left);
         for id in self.jobs.keys().copied().chain(left) {
             cx.out.push_back(Output::Abort { id });
@@ -643,7 +712,15 @@ impl Engine {
                 );
                 let over = batch.is_over();
                 let deeds = batch.take_deeds();
+                let task = batch.take_assignment();
                 self.take_deeds(deeds);
+                if let Some((call, task)) = task {
+                    self.delegate(cx, call, task);
+                    return true;
+                }
+                if let Some(more) = self.with_child(cx, Self::step) {
+                    return moved || more || self.child.is_none();
+                }
                 if over {
                     self.ask_model(cx);
                     return true;
@@ -671,7 +748,13 @@ impl Engine {
             description: Cow::Borrowed(tool.description),
             parameters: Cow::Borrowed(tool.parameters),
         };
-        if self.light {
+        if self.is_subagent {
+            let tools = tools::catalogue().iter();
+            tools
+                .filter(|tool| tools::is_for_subagents(tool.name))
+                .map(spec)
+                .collect()
+        } else if self.light {
             tools::light().map(spec).collect()
         } else {
             tools::catalogue().iter().map(spec).collect()

@@ -91,6 +91,8 @@ pub enum Update {
         id: String,
         /// All of it, bounded.
         text: String,
+        /// The session of the subagent that works for it.
+        session: Option<String>,
     },
     /// The older part of the history is being replaced by a summary. That it was replaced is a
     /// record.

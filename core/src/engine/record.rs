@@ -13,6 +13,7 @@
 //! | `result` | a tool call is over |
 //! | `plan` | the list of what is to be done changes |
 //! | `note` | the agent itself says something |
+//! | `subagent` | a subagent begins, was answered by its model, or is over |
 //! | `goal` | the goal changes, and at the end of each of its rounds |
 //! | `summary` | the older part of the history is replaced by a summary |
 //! | `end` | a turn is over; a prompt is answered only after it |
@@ -84,6 +85,8 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
+    /// A subagent begins, was answered by its model, or is over.
+    Subagent(Subagent),
     /// The goal as it stands from here on.
     Goal(Pursuit),
     /// A turn is over.
@@ -320,6 +323,37 @@ pub struct ToolResult {
     /// The command line that ran to its end: it may have verified what was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<String>,
+    /// The session of the subagent that worked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// Something about a subagent. Its tool calls are records of their own, as those of its parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subagent {
+    /// The call that it works for.
+    pub call: String,
+    /// What its session is called.
+    pub id: String,
+    /// It begins: what it is to do, in a few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// It begins: what it is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Its model answered: tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Its model answered: what that cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// It is over: how it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Reason>,
+    /// It is over: what it said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 /// The end of a turn.

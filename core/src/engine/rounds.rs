@@ -98,11 +98,8 @@ impl Engine {
             Mode::Goal => pursuit.set_draft(),
             Mode::Normal | Mode::Plan => pursuit.clear(),
         });
+        self.recheck(cx);
         match &mut self.turn {
-            Some(Turn {
-                phase: Phase::Tools(batch),
-                ..
-            }) => batch.recheck(cx, &self.authority),
             Some(Turn {
                 phase: Phase::Approving { card, .. },
                 ..

@@ -15,6 +15,7 @@ use crate::settings::{Host, Permissions};
 use crate::time::Timer;
 
 mod rounds;
+mod subagent;
 
 /// An engine, its system, and what it said.
 struct World {
@@ -49,6 +50,7 @@ impl World {
         };
         let mut permissions = Permissions::default();
         let mut setup = Setup {
+            session: "s".into(),
             brain: brain(script),
             system: "be good".into(),
             workspace: Workspace::new("/w", vec!["/w".into()], host, limits.clone()),
@@ -124,6 +126,11 @@ impl World {
                     }
                     Record::Plan { todos } => Some(format!("plan {}", todos.len())),
                     Record::Note { text } => Some(format!("say 0 {}", text.trim())),
+                    Record::Subagent(it) => match (&it.title, it.ended) {
+                        (Some(title), _) => Some(format!("begin {} {title}", it.id)),
+                        (None, Some(how)) => Some(format!("finish {} {how:?}", it.id)),
+                        (None, None) => None,
+                    },
                     Record::Summary { gone, id, .. } => Some(format!("compacted {id} {gone}")),
                     Record::Session(_)
                     | Record::Options(_)

@@ -245,7 +245,7 @@ impl Turn {
 }
 
 impl End {
-    fn of(ending: &Ending) -> Self {
+    pub(super) fn of(ending: &Ending) -> Self {
         let (reason, message) = match ending {
             Ending::EndTurn => (Reason::EndTurn, None),
             Ending::MaxTokens => (Reason::MaxTokens, None),
@@ -441,7 +441,14 @@ impl Engine {
         said.calls.clone_from(&uses);
         self.record(cx, Record::Assistant(said));
         let cut = answer.finish == FinishReason::Length;
-        let batch = Batch::new(cx, uses, answer.calls, cut, &self.workspace);
+        let batch = Batch::new(
+            cx,
+            uses,
+            answer.calls,
+            cut,
+            self.is_subagent,
+            &self.workspace,
+        );
         if let Some(turn) = &mut self.turn {
             turn.phase = Phase::Tools(batch);
         }

@@ -111,6 +111,12 @@ impl ScriptCursor {
         }
     }
 
+    /// Another session took what it said from the same script: the steps before any branch go on
+    /// where that one stands.
+    pub fn go_on_from(&mut self, other: &Self) {
+        self.plain = other.plain;
+    }
+
     /// Back to where a run really stopped.
     pub fn rewind(&mut self, position: Position) {
         match (position.branch, &mut self.branch) {

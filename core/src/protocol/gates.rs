@@ -10,6 +10,7 @@ use super::schema::{
     AgentCapabilities, ClientCapabilities, CompactionMeta, CompactionStatus, ContentBlock,
     ContentChunk, CreateElicitationRequest, ElicitationMode, McpServer, NoticeSeverity, Plan,
     PlanUpdateContent, SessionConfigKind, SessionConfigOption, SessionUpdate, ToolCallContent,
+    ToolCallUpdate,
 };
 
 /// What a client advertised, as far as it opens something. Each session keeps those of its
@@ -136,6 +137,11 @@ impl Gates {
                 let mut call = call.clone();
                 let items = call.content.iter_mut();
                 items.for_each(|items| items.retain(|item| !is_session(item)));
+                let mut nothing = ToolCallUpdate::new(call.tool_call_id.clone());
+                nothing.content = Some(Vec::new());
+                if call == nothing {
+                    return None;
+                }
                 return Some(Cow::Owned(SessionUpdate::ToolCallUpdate(call)));
             }
         }

@@ -188,6 +188,17 @@ static CATALOGUE: &[Tool] = &[
         parameters: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string","description":"A few words"},"options":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},"multi":{"type":"boolean","description":"Several can be chosen; default false"}},"required":["question"]}}},"required":["questions"]}"#,
     },
     Tool {
+        name: "task",
+        kind: ToolKind::Other,
+        class: Class::Session,
+        description: "Gives a task to a subagent, which works on it by itself and returns one \
+                      answer. It has the same folders and most of your tools, but sees nothing of \
+                      this conversation: say in the prompt all it needs, and what to report. For \
+                      searches over many files and for work that can be described in full; what \
+                      you can do in a few calls do yourself.",
+        parameters: r#"{"type":"object","properties":{"description":{"type":"string","description":"The task in a few words"},"prompt":{"type":"string","description":"The whole task"},"read_only":{"type":"boolean","description":"It may read and search only; default false"}},"required":["description","prompt"]}"#,
+    },
+    Tool {
         name: "update_goal",
         kind: ToolKind::Other,
         class: Class::Session,

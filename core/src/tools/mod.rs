@@ -22,6 +22,7 @@ mod run;
 mod session;
 mod state;
 mod step;
+mod task;
 mod text;
 mod workspace;
 
@@ -37,6 +38,8 @@ pub use run::ToolRun;
 pub(crate) use state::digest;
 pub use state::{JobId, ToolState};
 pub use step::{
-    Answer, Card, Choice, Diff, Location, Proposal, Question, Step, Todo, TodoStatus, ToolOutcome,
+    Answer, Assignment, Card, Choice, Diff, Location, Proposal, Question, Step, Todo, TodoStatus,
+    ToolOutcome,
 };
+pub use task::is_for_subagents;
 pub use workspace::{Sandbox, Workspace};

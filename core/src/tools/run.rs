@@ -13,7 +13,7 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{bash, change, entry, goal, look, paths, session, text};
+use super::{bash, change, entry, goal, look, paths, session, task, text};
 use crate::call::{Call, FileKind, News, Outcome};
 use crate::error::{IoFault, IoKind};
 use crate::permission::{Access, Action};
@@ -524,6 +524,7 @@ fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
         "wait" => session::wait(args, ws),
         "todo_write" => session::todo_write(args, ws),
         "ask" => session::ask(args, ws),
+        "task" => task::task(args, ws),
         "update_goal" => goal::update_goal(args, ws),
         "complete_step" => goal::complete_step(args, ws),
         _ => {

@@ -27,6 +27,9 @@ pub enum Step {
     /// Show this as the live output so far; each replaces the one before. At most one every
     /// [`Limits::live_output_every`](crate::limits::Limits::live_output_every).
     Progress(String),
+    /// Give this to a subagent. Nothing more is asked of the run: what comes of the subagent is
+    /// its result.
+    Delegate(Assignment),
     /// Show this plan, whole.
     Plan(Vec<Todo>),
     /// The open call is no longer this run's: its news go to
@@ -53,6 +56,18 @@ pub struct Proposal {
     pub diffs: Vec<Diff>,
     /// What the card says beside that.
     pub text: Option<String>,
+}
+
+/// What a subagent is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Assignment {
+    /// A few words; for people.
+    pub title: String,
+    /// The task, whole: the subagent knows nothing else.
+    pub prompt: String,
+    /// It may read and search, and nothing else.
+    pub read_only: bool,
 }
 
 /// What is shown of a call from its announcement on.
@@ -125,6 +140,8 @@ pub struct ToolOutcome {
     pub locations: Vec<Location>,
     /// The result as data: the text of a JSON object on one line.
     pub raw_output: Option<String>,
+    /// The session of the subagent that worked for it.
+    pub session: Option<String>,
     /// Whether files were written by the tool.
     pub wrote: bool,
     /// The command line, if one ran to its end; `ok` says whether that was exit code 0. What counts

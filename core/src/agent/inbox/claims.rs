@@ -63,6 +63,7 @@ impl Claims {
             | Record::Note { .. }
             | Record::Summary { .. }
             | Record::Roots { .. }
+            | Record::Subagent(_)
             | Record::Mended { .. }
             | Record::Unknown => {}
         }
@@ -100,6 +101,7 @@ pub(super) fn acts(record: &Record) -> bool {
         | Record::Summary { .. }
         | Record::End(_)
         | Record::Roots { .. }
+        | Record::Subagent(_)
         | Record::Mended { .. }
         | Record::Unknown => false,
     }

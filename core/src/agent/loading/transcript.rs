@@ -99,6 +99,7 @@ impl Agent {
             | Record::Plan { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
+            | Record::Subagent(_)
             | Record::Goal(_)
             | Record::End(_)
             | Record::Unknown => {}

@@ -83,6 +83,7 @@ impl Agent {
         // Patterns of files are meant beneath this session's folders.
         let rules = rules.beneath(&cwd, &roots);
         let setup = Setup {
+            session: id.as_str().into(),
             brain,
             system: prompts::applied(
                 prompt.as_ref(),

@@ -101,6 +101,43 @@ fn what_went_wrong_is_a_notice_or_a_message_and_what_goes_on_is_a_notice_or_noth
 }
 
 #[test]
+fn a_subagent_is_a_session_of_its_own_only_for_who_asked() {
+    let script = concat!(
+        r#"{"tool":"task","id":"t","args":{"description":"look","prompt":"find it"}}"#,
+        "\n{\"finish\":\"tool_calls\"}\n",
+        r#"{"tool":"ls","id":"a","args":{}}"#,
+        "\n{\"finish\":\"tool_calls\"}\n{\"text\":\"found\"}\n{\"finish\":\"stop\"}\n{\"text\":\"done\"}\n"
+    );
+    for (capabilities, asked) in [("{}", false), (ALL, true)] {
+        let mut world = session(scripted(script), capabilities);
+        world.go();
+        let lines = world.lines.join("\n");
+        for part in [
+            "subagent_update",
+            "session_message",
+            r#""type":"session""#,
+            r#""state":{"state":"idle","stopReason":"end_turn"}"#,
+        ] {
+            assert_eq!(lines.contains(part), asked, "{part}: {lines}");
+        }
+        assert!(!lines.contains(r#""content":[]"#), "{lines}");
+        if asked {
+            let child = format!("{SESSION}.1");
+            world.sees(&format!(
+                r#""update":{{"sessionUpdate":"subagent_update","sessionId":"{child}","title":"look","state":{{"state":"running"}}"#
+            ));
+            world.sees(&format!(
+                r#""content":[{{"type":"session","sessionId":"{child}"}}]"#
+            ));
+        }
+        world.sees(r#""sessionUpdate":"tool_call","toolCallId":"a""#);
+        world.sees(r#""text":"found""#);
+        world.sees(r#""toolCallId":"t","status":"completed""#);
+        world.sees("end_turn");
+    }
+}
+
+#[test]
 fn a_client_says_what_the_model_is_told() {
     let mut config = config();
     config.settings.providers.push(Provider {
