@@ -697,6 +697,7 @@ mod tests {
                 bytes: text.into(),
                 expect: Expect::Anything,
                 parents: true,
+                private: false,
             })
         };
         let disk = done(&[write("old"), write("new")], 1);

@@ -358,6 +358,9 @@ pub struct Write {
     pub expect: Expect,
     /// Whether missing parents are made.
     pub parents: bool,
+    /// Whether a file that is made is for the agent's user alone (mode 0600), as those that it appends
+    /// to are.
+    pub private: bool,
 }
 
 /// What must be at a path before it is written.

@@ -131,6 +131,8 @@ pub struct Limits {
     pub live_output_every: Duration,
     /// What was aborted has this long to settle before the turn ends without it.
     pub cancel_grace: Duration,
+    /// A turn is answered this long after it was cancelled, also if its end is not on the disk by then.
+    pub cancel_patience: Duration,
     /// The end of the connection has this long to come to rest.
     pub close_grace: Duration,
     /// A peer that takes no byte for this long, while some wait for it, is gone.
@@ -189,12 +191,18 @@ pub struct Limits {
     pub store_piece: usize,
     /// Bytes that wait for a slow disk before a session stands still.
     pub store_backlog: usize,
+    /// What a session that is not stored keeps of its records for loads of it, bytes; the oldest go.
+    pub max_kept: usize,
     /// Stored sessions that are looked at by one list; the rest are not listed.
     pub max_stored: usize,
     /// Stored sessions that are looked at together.
     pub parallel_lookups: usize,
     /// Sessions in one page of a list.
     pub list_page: usize,
+    /// Sessions of a list that are kept for its next pages.
+    pub list_kept: usize,
+    /// How long they are kept: after that a page is made of what is stored then.
+    pub list_fresh: Duration,
     /// Model calls of one subagent.
     pub max_task_steps: u32,
     /// A client's part of the system prompt, bytes. It is sent with every request to the model.
@@ -272,6 +280,7 @@ impl Default for Limits {
             max_left: 64,
             live_output_every: Duration::from_millis(100),
             cancel_grace: Duration::from_millis(1500),
+            cancel_patience: Duration::from_millis(1900),
             close_grace: Duration::from_secs(5),
             peer_stalled: Duration::from_secs(600),
             parallel_reads: 8,
@@ -300,9 +309,12 @@ impl Default for Limits {
             max_record: 96 << 20,
             store_piece: 256 << 10,
             store_backlog: 4 << 20,
+            max_kept: 32 << 20,
             max_stored: 100_000,
             parallel_lookups: 16,
             list_page: 100,
+            list_kept: 10_000,
+            list_fresh: Duration::from_secs(60),
             max_task_steps: 50,
             max_system_prompt: 128 << 10,
             max_roots: 32,

@@ -32,7 +32,7 @@ const TEXT: &str = "The check fails since the total is computed before the list 
 fn store(home: &Path, id: &str, messages: usize) {
     let folder = home.join("sessions").join(id);
     fs::create_dir_all(&folder).expect("a folder can be made");
-    let mut journal = Journal::memory();
+    let mut journal = Journal::memory(usize::MAX);
     let header = Header {
         v: 1,
         id: id.into(),

@@ -245,6 +245,7 @@ mod tests {
                     bytes: b"x".to_vec(),
                     expect: Expect::Absent,
                     parents: false,
+                    private: false,
                 });
                 out.push_back(start(2, write));
                 out.push_back(start(

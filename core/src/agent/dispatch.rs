@@ -222,6 +222,7 @@ impl Agent {
         }
         session.turn = Some(turn);
         session.cancelled = false;
+        session.patience = None;
         let (root, store) = (session.root.clone(), session.store);
         self.inbox_begins_prompt(store);
         self.turns.insert(turn, key);
@@ -249,6 +250,7 @@ impl Agent {
                     Expect::Anything
                 },
                 parents: true,
+                private: false,
             });
             let id = self.start(Owner::Preparing(key), call);
             preparing.writing.insert(id, (!ignore).then_some(file.path));
@@ -320,7 +322,9 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        session.cancelled = true;
+        if !core::mem::replace(&mut session.cancelled, true) {
+            session.patience = Some(self.now.plus(self.config.limits.cancel_patience));
+        }
         if session.preparing.take().is_some() {
             self.finish(key, crate::engine::Ending::Cancelled);
             return;

@@ -19,7 +19,7 @@ use crate::protocol::schema::{
     Meta, Notice, NoticeSeverity, PromptResponse, SessionUpdate, StopReason,
 };
 use crate::protocol::{TextKind, TurnMut};
-use crate::time::{Deadline, Instant};
+use crate::time::{Deadline, Instant, Timer};
 use crate::tools::{Answer, Question};
 
 /// Steps of one session before the next one has its turn.
@@ -113,7 +113,12 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
+        let patience = session.patience.map(|at| Deadline {
+            at,
+            why: Timer::CancelGrace,
+        });
         let wanted = Deadline::earlier(session.engine.deadline(), session.editor.deadline());
+        let wanted = Deadline::earlier(wanted, patience);
         if wanted != session.timer {
             if let Some(old) = session.timer {
                 self.timers.remove(&(old, key));
@@ -300,7 +305,12 @@ impl Agent {
             }
             // It is answered when nothing of it can be lost any more.
             Output::Finished(ending) => {
-                let store = self.sessions.get(&key)?.store;
+                let session = self.sessions.get(&key)?;
+                if session.cancelled && session.patience.is_none() {
+                    self.finish(key, Ending::Cancelled);
+                    return None;
+                }
+                let store = session.store;
                 let place = self.stores.get(&store)?.journal.place();
                 self.when_safe(store, place, Then::Finish(ending));
                 None
@@ -456,6 +466,23 @@ impl Agent {
         }
     }
 
+    /// Time has passed for a turn that was cancelled: who cancelled it does not wait for a disk that
+    /// hangs.
+    pub(super) fn lose_patience(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        if session.patience.is_none_or(|at| at > self.now) {
+            return;
+        }
+        session.patience = None;
+        let store = session.store;
+        if self.stop_waiting(store) {
+            self.finish(key, Ending::Cancelled);
+        }
+        self.set_timer(key);
+    }
+
     /// A turn is over: the next item of the inbox has its turn, or the prompt is answered.
     pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
         if let Some(ending) = self.next_from_inbox(key, ending) {
@@ -473,6 +500,7 @@ impl Agent {
         let Some(turn) = session.turn.take() else {
             return;
         };
+        session.patience = None;
         self.turns.remove(&turn);
         let model = session.axes.model.clone();
         let stored = self.stores.get_mut(&session.store);

@@ -1,6 +1,7 @@
 //! `session/list` and `session/delete`: sessions that are stored, whether they are open or not.
 //!
-//! A list looks at the summary of every stored session, a few at a time. One that has none yet, or
+//! A list looks at the summary of every stored session, a few at a time, and keeps what it found for
+//! its next pages, so that all pages together cost one look. One that has none yet, or
 //! a damaged one, is read from the beginning of its transcript. What a crash left of a session that
 //! was made or deleted halfway, and sessions that nobody ever prompted, go on the way.
 
@@ -28,7 +29,7 @@ use crate::protocol::schema::{
     SessionId, SessionInfo,
 };
 use crate::store::{Lines, SessionFiles, Summary, layout};
-use crate::time::rfc3339;
+use crate::time::{Instant, rfc3339};
 use crate::wire::{RequestKey, RpcError};
 
 /// A `session/list` that is not answered yet.
@@ -40,6 +41,19 @@ pub(super) struct Listing {
     left: VecDeque<SessionId>,
     looking: BTreeMap<CallId, (SessionId, Look)>,
     found: Vec<Summary>,
+    /// Some that were found are not kept.
+    more: bool,
+}
+
+/// The rest of a list whose first pages were given.
+pub(super) struct Listed {
+    cwd: Option<String>,
+    /// The last that was given.
+    after: Place,
+    rest: VecDeque<Summary>,
+    /// There are more that were not kept.
+    more: bool,
+    made: Instant,
 }
 
 /// What is looked at.
@@ -54,10 +68,39 @@ enum Look {
 }
 
 /// A place in a list: newest first, ties by id.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Place {
     updated: u64,
     id: String,
+}
+
+impl Listing {
+    /// Takes in a session, if it belongs to the list; the farthest go where that are too many.
+    fn find(&mut self, summary: Summary, most: usize) {
+        let place = Place::of(&summary);
+        let here = self
+            .cwd
+            .as_ref()
+            .is_none_or(|cwd| same_path(&summary.cwd, cwd));
+        let behind = self
+            .after
+            .as_ref()
+            .is_none_or(|after| after.is_before(&place));
+        if here && behind {
+            self.found.push(summary);
+        }
+        if self.found.len() >= 2 * most {
+            self.keep(most);
+        }
+    }
+
+    /// Keeps the nearest, in their order.
+    fn keep(&mut self, most: usize) {
+        self.found
+            .sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
+        self.more |= self.found.len() > most;
+        self.found.truncate(most);
+    }
 }
 
 impl Place {
@@ -134,6 +177,13 @@ impl Agent {
             let error = RpcError::invalid_params("cwd must be an absolute path");
             return self.side.answer(asked, Err(error));
         }
+        if let Some(listed) = self.listed.take() {
+            let age = self.now.since(listed.made);
+            let fresh = age < self.config.limits.list_fresh;
+            if fresh && after.as_ref() == Some(&listed.after) && listed.cwd == request.cwd {
+                return self.answer_page(asked, listed);
+            }
+        }
         let key = asked.key();
         let listing = Listing {
             asked,
@@ -142,6 +192,7 @@ impl Agent {
             left: VecDeque::new(),
             looking: BTreeMap::new(),
             found: Vec::new(),
+            more: false,
         };
         self.listings.insert(key, Box::new(listing));
         match self.store_home().map(layout::sessions) {
@@ -199,7 +250,7 @@ impl Agent {
             }
             (Look::Summary, Ok(Outcome::Part(part))) => {
                 match Summary::read(&part.bytes, id.as_str()) {
-                    Some(summary) => listing.found.push(summary),
+                    Some(summary) => listing.find(summary, self.config.limits.list_kept),
                     None => self.look(key, id, Look::Transcript),
                 }
             }
@@ -209,7 +260,9 @@ impl Agent {
                 let whole = part.bytes.len() as u64 == part.size;
                 match read_head(&part.bytes, &id, max) {
                     // What does not fit into one piece was prompted.
-                    Some(summary) if summary.prompts > 0 || !whole => listing.found.push(summary),
+                    Some(summary) if summary.prompts > 0 || !whole => {
+                        listing.find(summary, self.config.limits.list_kept);
+                    }
                     Some(_) | None => {
                         if self.is_unused(&id, &part) {
                             self.sweep(id);
@@ -270,31 +323,43 @@ impl Agent {
     }
 
     fn answer_list(&mut self, listing: Listing) {
-        let mut found = listing.found;
+        let mut listing = listing;
         // What is open here is known better.
         let open = self.sessions.values();
         let ids: BTreeSet<&str> = open.clone().map(|session| session.id.as_str()).collect();
-        found.retain(|summary| !ids.contains(summary.id.as_str()));
-        found.extend(open.filter_map(|session| {
-            let stored = self.stores.get(&session.store)?;
-            Some(stored.summary.clone())
-        }));
-        if let Some(cwd) = &listing.cwd {
-            found.retain(|summary| same_path(&summary.cwd, cwd));
+        listing
+            .found
+            .retain(|summary| !ids.contains(summary.id.as_str()));
+        for session in open {
+            if let Some(stored) = self.stores.get(&session.store) {
+                listing.find(stored.summary.clone(), self.config.limits.list_kept);
+            }
         }
-        found.sort_by(|a, b| (b.updated, &a.id).cmp(&(a.updated, &b.id)));
-        if let Some(after) = &listing.after {
-            found.retain(|summary| after.is_before(&Place::of(summary)));
-        }
-        let page = self.config.limits.list_page;
-        let more = found.len() > page;
-        found.truncate(page);
+        listing.keep(self.config.limits.list_kept);
+        let listed = Listed {
+            cwd: listing.cwd,
+            after: Place::default(),
+            rest: listing.found.into(),
+            more: listing.more,
+            made: self.now,
+        };
+        self.answer_page(listing.asked, listed);
+    }
+
+    /// Answers with the next page, and keeps the rest.
+    fn answer_page(&mut self, asked: Asked<ListSessions>, mut listed: Listed) {
+        let page = self.config.limits.list_page.min(listed.rest.len());
+        let found: Vec<Summary> = listed.rest.drain(..page).collect();
         let mut response =
             ListSessionsResponse::new(Vec::from_iter(found.iter().map(session_info)));
-        if more {
-            response.next_cursor = found.last().map(|summary| Place::of(summary).cursor());
+        if let Some(last) = found.last()
+            && (listed.more || !listed.rest.is_empty())
+        {
+            listed.after = Place::of(last);
+            response.next_cursor = Some(listed.after.cursor());
+            self.listed = (!listed.rest.is_empty()).then_some(listed);
         }
-        self.side.answer(listing.asked, Ok(response));
+        self.side.answer(asked, Ok(response));
     }
 
     /// Begins to remove what is stored of a session that nobody has open, if it is still nothing
@@ -387,6 +452,8 @@ impl Agent {
         session: Option<SessionKey>,
         request: &DeleteSessionRequest,
     ) {
+        // What is gone is on no page.
+        self.listed = None;
         if let Some(key) = session {
             return match self.close_session(key) {
                 Some(store) => self.part(store, Parting::Delete(asked)),

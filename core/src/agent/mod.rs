@@ -58,7 +58,7 @@ use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
 use editor::Late;
-use listing::{Deleting, Listing, Sweep};
+use listing::{Deleting, Listed, Listing, Sweep};
 use opening::{Leaving, Opening};
 use saving::{Doing, StoreKey, Stored};
 use session::Session;
@@ -211,6 +211,8 @@ pub struct Agent {
     stores: BTreeMap<StoreKey, Stored>,
     store_keys: Counter,
     listings: BTreeMap<RequestKey, Box<Listing>>,
+    /// What is left of the last list, for its next page.
+    listed: Option<Listed>,
     deleting: BTreeMap<CallId, Deleting>,
     sweeping: BTreeMap<CallId, Sweep>,
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
@@ -272,6 +274,7 @@ impl Agent {
             stores: BTreeMap::new(),
             store_keys: Counter::default(),
             listings: BTreeMap::new(),
+            listed: None,
             deleting: BTreeMap::new(),
             sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
@@ -474,6 +477,7 @@ impl Machine for Agent {
         for key in due {
             self.editor_due(key);
             self.with_engine(key, |engine, cx| engine.handle_timeout(cx));
+            self.lose_patience(key);
         }
     }
 

@@ -374,7 +374,7 @@ impl Agent {
         let options = opening.axes.record();
         let stored = match files {
             Some(files) => Stored::on_disk(files, summary, 0, false),
-            None => Stored::in_memory(summary),
+            None => Stored::in_memory(summary, self.config.limits.max_kept),
         };
         let store = self.add_stored(stored);
         if let Some(opening) = self.openings.get_mut(&key) {
@@ -514,6 +514,7 @@ impl Agent {
                 drifted: false,
                 turn: None,
                 cancelled: false,
+                patience: None,
                 preparing: None,
                 outbox: Default::default(),
                 replaying: 0,

@@ -124,8 +124,8 @@ pub(super) enum Parting {
 
 impl Stored {
     /// A session that lives as long as the process.
-    pub(super) fn in_memory(summary: Summary) -> Self {
-        Self::new(Journal::memory(), summary, None)
+    pub(super) fn in_memory(summary: Summary, most: usize) -> Self {
+        Self::new(Journal::memory(most), summary, None)
     }
 
     /// A session in files that this agent has locked; its transcript has `size` bytes, and lacks a
@@ -287,6 +287,7 @@ impl Agent {
                 bytes: stored.summary.write(),
                 expect: Expect::Anything,
                 parents: false,
+                private: true,
             };
             self.start(Owner::Store(key, Doing::Summary), Call::Write(write));
         }
@@ -360,6 +361,23 @@ impl Agent {
                 self.go_on_with(session, then, safe);
             }
         }
+    }
+
+    /// The end of a turn is not waited for any more, nor what it claimed before. Returns whether one
+    /// was.
+    pub(super) fn stop_waiting(&mut self, key: StoreKey) -> bool {
+        let Some(stored) = self.stores.get_mut(&key) else {
+            return false;
+        };
+        let before = stored.waits.len();
+        let ended = |(_, then): &(Place, Then)| matches!(then, Then::Finish(_));
+        if !stored.waits.iter().any(ended) {
+            return false;
+        }
+        stored
+            .waits
+            .retain(|(_, then)| !matches!(then, Then::Finish(_) | Then::Claimed));
+        stored.waits.len() < before
     }
 
     fn go_on_with(&mut self, session: Option<SessionKey>, then: Then, safe: bool) {

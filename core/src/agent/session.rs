@@ -14,7 +14,7 @@ use crate::engine::{CardId, Engine, Message, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
 use crate::protocol::schema::{Json, SessionId, SessionUpdate, SystemPrompt};
-use crate::time::Deadline;
+use crate::time::{Deadline, Instant};
 use crate::tools::{Answer, Question};
 
 /// One open session.
@@ -42,6 +42,9 @@ pub(super) struct Session {
     pub(super) turn: Option<TurnKey>,
     /// It was cancelled: nothing begins inside it any more.
     pub(super) cancelled: bool,
+    /// When it is answered as cancelled though the disk has not taken its end; none while it is
+    /// cancelled: that time has come.
+    pub(super) patience: Option<Instant>,
     /// A prompt whose attachments are being saved.
     pub(super) preparing: Option<Preparing>,
     /// What the client is to see, in order, while it has no room. As long as something is here the

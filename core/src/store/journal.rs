@@ -43,7 +43,11 @@ enum Lane {
         /// Size of the file with all that was written, bytes.
         size: u64,
     },
-    Memory(Vec<u8>),
+    Memory {
+        kept: Vec<u8>,
+        /// The most that is kept, bytes; the oldest lines go.
+        most: usize,
+    },
 }
 
 /// An append that has not ended.
@@ -78,9 +82,11 @@ impl Journal {
         )
     }
 
-    /// A journal that lives as long as the process.
-    pub fn memory() -> Self {
-        Self::new(Lane::Memory(Vec::new()), false)
+    /// A journal that lives as long as the process and keeps about `most` bytes: when they are more the
+    /// older half goes.
+    pub fn memory(most: usize) -> Self {
+        let kept = Vec::new();
+        Self::new(Lane::Memory { kept, most }, false)
     }
 
     fn new(lane: Lane, torn: bool) -> Self {
@@ -114,8 +120,14 @@ impl Journal {
                 }
                 line(&mut self.pending, at, record);
             }
-            Lane::Memory(kept) => {
+            Lane::Memory { kept, most } => {
                 line(kept, at, record);
+                if kept.len() > *most {
+                    let half = kept.len() / 2;
+                    let end = kept[half..].iter().position(|byte| *byte == b'\n');
+                    // The last line has an end.
+                    kept.drain(..end.map_or(0, |end| half + end + 1));
+                }
                 self.written = self.pushed;
                 self.synced = self.pushed;
             }
@@ -221,7 +233,7 @@ impl Journal {
     pub fn path(&self) -> Option<&str> {
         match &self.lane {
             Lane::Disk { path, .. } => Some(path),
-            Lane::Memory(_) => None,
+            Lane::Memory { .. } => None,
         }
     }
 
@@ -229,7 +241,7 @@ impl Journal {
     pub fn size(&self) -> u64 {
         match &self.lane {
             Lane::Disk { size, .. } => *size,
-            Lane::Memory(kept) => kept.len() as u64,
+            Lane::Memory { kept, .. } => kept.len() as u64,
         }
     }
 
@@ -237,7 +249,7 @@ impl Journal {
     pub fn kept(&self) -> Option<&[u8]> {
         match &self.lane {
             Lane::Disk { .. } => None,
-            Lane::Memory(kept) => Some(kept),
+            Lane::Memory { kept, .. } => Some(kept),
         }
     }
 }
@@ -347,14 +359,26 @@ mod tests {
             assert_eq!(text(&journal.begin().expect("one is due")), "{\"n\":1}\n");
             assert!(journal.sync() > place, "the one that comes does it");
         }
-        let mut journal = Journal::memory();
+        let mut journal = Journal::memory(1 << 20);
         let place = journal.sync();
         assert_eq!(journal.is_safe(place), Safe::Yes);
     }
 
     #[test]
+    fn what_is_kept_in_memory_is_bounded_and_whole_lines() {
+        let mut journal = Journal::memory(64);
+        for n in 0..1000 {
+            journal.push(None, &Entry { n }, false);
+            let kept = journal.kept().expect("it is in memory");
+            assert!(kept.len() <= 64 && kept.starts_with(b"{\"n\":") && kept.ends_with(b"}\n"));
+        }
+        let kept = journal.kept().expect("it is in memory");
+        assert!(kept.ends_with(b"{\"n\":998}\n{\"n\":999}\n"));
+    }
+
+    #[test]
     fn what_is_kept_in_memory_is_safe_at_once() {
-        let mut journal = Journal::memory();
+        let mut journal = Journal::memory(1 << 20);
         let place = journal.push(None, &Entry { n: 1 }, true);
         assert_eq!(journal.is_safe(place), Safe::Yes);
         assert_eq!(journal.kept(), Some(&b"{\"n\":1}\n"[..]));

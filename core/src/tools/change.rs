@@ -211,6 +211,7 @@ impl Change {
                 bytes: ready.bytes.clone(),
                 expect: ready.expect,
                 parents: ready.expect == Expect::Absent,
+                private: false,
             }));
         }
     }

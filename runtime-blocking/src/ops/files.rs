@@ -185,8 +185,10 @@ fn open(path: &str, beneath: Option<&str>) -> Result<File, IoFault> {
 /// A new file takes the old one's name when all of it is on the disk.
 fn replace(place: &Place, there: Option<&Metadata>, write: &Write) -> io::Result<()> {
     let mut temporary = place.temporary()?;
-    if let Some(data) = there {
-        like(&temporary.file, data)?;
+    match there {
+        Some(data) => like(&temporary.file, data)?,
+        None if write.private => close(&temporary.file)?,
+        None => {}
     }
     temporary.file.write_all(&write.bytes)?;
     temporary.file.sync_all()?;
@@ -261,6 +263,18 @@ fn like(file: &File, data: &Metadata) -> io::Result<()> {
     file.set_permissions(data.permissions())
 }
 
+/// Nobody else may read it.
+#[cfg(unix)]
+fn close(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn close(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(not(unix))]
 fn names(_data: &Metadata) -> u64 {
     1
@@ -285,6 +299,7 @@ mod tests {
             bytes: bytes.into(),
             expect: Expect::Anything,
             parents: false,
+            private: false,
         }
     }
 
@@ -308,6 +323,24 @@ mod tests {
         assert_eq!((text(&path).as_str(), data.mode() & 0o7777), ("new", 0o755));
         assert_ne!(data.ino(), inode, "a new file took the name");
         assert_eq!(names_in(&w), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_private_file_is_made_for_its_owner_alone() {
+        let (_keep, w) = dir();
+        let path = format!("{w}/state.json");
+        for mode in [0o600, 0o640] {
+            let mut save = to(&path, "{}");
+            save.private = true;
+            write(&save).expect("written");
+            let data = fs::metadata(&path).expect("there");
+            assert_eq!(
+                data.mode() & 0o7777,
+                mode,
+                "that of the file that was there"
+            );
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("set");
+        }
     }
 
     #[test]
@@ -367,6 +400,7 @@ mod tests {
         let beneath = |path: &str| Write {
             beneath: Some(root.clone()),
             parents: true,
+            private: false,
             ..to(&format!("{root}/{path}"), "n")
         };
         for path in ["up/secret", "../secret", "up/new/deep"] {

@@ -318,6 +318,7 @@ mod tests {
             bytes: bytes.into(),
             expect,
             parents: false,
+            private: false,
         })
     }
 

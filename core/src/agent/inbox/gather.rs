@@ -105,6 +105,7 @@ impl Agent {
                     Expect::Anything
                 },
                 parents: true,
+                private: false,
             });
             let id = self.start(Owner::Inbox(store), call);
             let path = (!ignore).then_some(file.path);

@@ -168,3 +168,68 @@ fn settings_that_are_read_again_say_at_once_what_verifies() {
     });
     assert!(verifies(&world));
 }
+
+#[test]
+fn a_cancelled_turn_is_answered_though_the_disk_hangs() {
+    let mut world = world(&Disk::default(), HANG).session();
+    world.go();
+    world.held = |call| matches!(call, Call::Append(_));
+    world.cancel();
+    let answered = |world: &World| world.lines.iter().any(|line| line.contains("\"id\":1,"));
+    assert!(!answered(&world), "what is said to be over is on the disk");
+    world.pass(Duration::from_millis(1999));
+    world.sees("\"id\":1,\"result\":{\"stopReason\":\"cancelled\"");
+    // The next one has its own end, when the disk is back.
+    world.go();
+    world.cancel();
+    assert!(!answered(&world));
+    world.held = |_| false;
+    world.drive();
+    world.sees("\"id\":1,\"result\":{\"stopReason\":\"cancelled\"");
+    assert!(!answered(&world));
+    world.pass(Duration::from_secs(5));
+    assert!(!answered(&world));
+}
+
+#[test]
+fn all_pages_of_a_list_cost_one_look() {
+    let mut disk = Disk::default();
+    for n in 0..5 {
+        let id = format!("s-{n}");
+        let mut summary = crate::store::Summary::new(&id, "/w", 10 + n);
+        summary.prompts = 1;
+        disk.files
+            .insert(format!("/h/sessions/{id}/state.json"), summary.write());
+    }
+    let mut world = world(&disk, SAY);
+    world.agent.config.limits.list_page = 2;
+    let mut pages = Vec::new();
+    let mut params = String::from("{}");
+    loop {
+        world.request(5, "session/list", &params);
+        let line = world.sees("\"id\":5,\"result\"");
+        let answer: serde_json::Value = serde_json::from_str(&line).expect("json");
+        let sessions = answer["result"]["sessions"].as_array().cloned();
+        for session in sessions.expect("a list") {
+            pages.push(String::from(session["sessionId"].as_str().expect("an id")));
+        }
+        let Some(cursor) = answer["result"]["nextCursor"].as_str() else {
+            break;
+        };
+        params = format!("{{\"cursor\":\"{cursor}\"}}");
+        // Nothing is read for the next page.
+        world.held = |call| matches!(call, Call::List { .. } | Call::ReadAt { .. });
+    }
+    assert_eq!(pages, ["s-4", "s-3", "s-2", "s-1", "s-0"]);
+    // What is kept grows old.
+    let first: Vec<&str> = params.split('"').collect();
+    assert_eq!(first[1], "cursor");
+    world.held = |_| false;
+    world.request(6, "session/list", "{}");
+    world.sees("\"id\":6,\"result\"");
+    assert!(world.agent.listed.is_some());
+    world.pass(Duration::from_secs(61));
+    world.held = |call| matches!(call, Call::List { .. });
+    world.request(7, "session/list", &params);
+    assert_eq!(world.lines, Vec::<String>::new(), "it is looked again");
+}

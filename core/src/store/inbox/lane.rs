@@ -133,6 +133,7 @@ impl Lane {
                 bytes: whole.bytes,
                 expect: Expect::Anything,
                 parents: true,
+                private: true,
             }));
         }
         if self.pending.is_empty() {
