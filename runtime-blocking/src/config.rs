@@ -7,7 +7,7 @@ mod file;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use reasonix_core::secret::Secret;
@@ -145,19 +145,11 @@ pub fn key_names(settings: &Settings) -> Vec<String> {
 /// The keys in `.env`. No message holds a value, not even a part of a line.
 fn keys(path: &Path) -> Result<BTreeMap<String, String>, String> {
     let shown = path.display();
-    match fs::metadata(path) {
-        Err(error) if absent(&error) => return Ok(BTreeMap::new()),
-        Err(error) => return Err(format!("{shown}: {error}")),
-        Ok(data) if open_to_others(&data) => {
-            return Err(format!(
-                "{shown} can be read by others, so its keys are not used; run: chmod 600 {shown}"
-            ));
-        }
-        Ok(_) => {}
-    }
-    let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    let Some(text) = private(path)? else {
+        return Ok(BTreeMap::new());
+    };
     let mut keys = BTreeMap::new();
-    for entry in dotenvy::from_read_iter(text.as_bytes()) {
+    for entry in dotenvy::from_read_iter(text.trim_start_matches('\u{feff}').as_bytes()) {
         match entry {
             Ok((name, value)) if value.is_empty() => drop(name), // as if it were not there
             Ok((name, value)) => drop(keys.insert(name, value)),
@@ -179,14 +171,70 @@ fn absent(error: &io::Error) -> bool {
     )
 }
 
+/// Largest `.env`, bytes.
+const MAX_ENV: u64 = 1 << 20;
+
+/// The text of a file that nobody else can read or put there; none if there is no such file.
 #[cfg(unix)]
-fn open_to_others(data: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(data) & 0o077 != 0
+fn private(path: &Path) -> Result<Option<String>, String> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::unix::fs::MetadataExt;
+
+    let shown = path.display();
+    // A link is not followed: who can change where it leads chooses the keys. A pipe must not make us wait.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => fs::File::from(file),
+        Err(rustix::io::Errno::LOOP) => {
+            return Err(format!(
+                "{shown} is a link, so its keys are not used; put the file itself there"
+            ));
+        }
+        Err(error) if absent(&error.into()) => return Ok(None),
+        Err(error) => return Err(format!("{shown}: {}", io::Error::from(error))),
+    };
+    let data = file
+        .metadata()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    let user = rustix::process::geteuid().as_raw();
+    if !data.is_file() {
+        return Err(format!("{shown} is no file, so there are no keys"));
+    }
+    if data.uid() != user && data.uid() != 0 {
+        return Err(format!(
+            "{shown} belongs to another user ({}), so its keys are not used; run: chown {user} {shown}",
+            data.uid()
+        ));
+    }
+    if data.mode() & 0o077 != 0 {
+        return Err(format!(
+            "{shown} can be read by others, so its keys are not used; run: chmod 600 {shown}"
+        ));
+    }
+    text(file, &shown.to_string()).map(Some)
 }
 
+/// The text of a file; none if there is no such file.
 #[cfg(not(unix))]
-fn open_to_others(_data: &fs::Metadata) -> bool {
-    false
+fn private(path: &Path) -> Result<Option<String>, String> {
+    let shown = path.display();
+    match fs::File::open(path) {
+        Ok(file) => text(file, &shown.to_string()).map(Some),
+        Err(error) if absent(&error) => Ok(None),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
+}
+
+fn text(file: fs::File, shown: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let read = file.take(MAX_ENV + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("{shown}: {error}"))?;
+    match text.len() as u64 > MAX_ENV {
+        true => Err(format!(
+            "{shown} is larger than 1 MiB, which is no file of keys"
+        )),
+        false => Ok(text),
+    }
 }
 
 fn shell() -> &'static str {
@@ -224,6 +272,63 @@ mod tests {
         assert_eq!(open.providers[0].api_key, None);
         let fault = open.fault.expect("others can read it");
         assert!(fault.contains("chmod 600"), "{fault}");
+    }
+
+    #[test]
+    fn a_file_of_keys_that_somebody_else_could_put_there_is_not_used() {
+        use std::os::unix::fs::symlink;
+        type Make = fn(&str);
+        let cases: [(&str, Make); 5] = [
+            ("is a link", |home| {
+                write(home, "elsewhere", 0o600, "P_KEY=sk-12\n");
+                symlink("elsewhere", format!("{home}/.env")).expect("linked");
+            }),
+            ("is a link", |home| {
+                symlink("nowhere", format!("{home}/.env")).expect("linked");
+            }),
+            ("is no file", |home| {
+                let path = format!("{home}/.env");
+                let mode = rustix::fs::Mode::from(0o600);
+                let pipe = rustix::fs::FileType::Fifo;
+                rustix::fs::mknodat(rustix::fs::CWD, path, pipe, mode, 0).expect("made");
+            }),
+            ("is no file", |home| {
+                fs::create_dir(format!("{home}/.env")).expect("made")
+            }),
+            ("larger than 1 MiB", |home| {
+                write(home, ".env", 0o600, &"# nothing\n".repeat(110_000));
+            }),
+        ];
+        for (wanted, make) in cases {
+            let (_keep, home) = dir();
+            write(&home, "config.toml", 0o644, CONFIG);
+            make(&home);
+            let read = settings(Some(Path::new(&home)));
+            assert_eq!(read.providers[0].api_key, None, "{wanted}");
+            let fault = read.fault.expect("it is told");
+            assert!(fault.contains(wanted), "{fault}");
+        }
+    }
+
+    #[test]
+    fn every_usual_way_to_write_a_key_is_read() {
+        for text in [
+            "P_KEY=sk-12",
+            "P_KEY=sk-12\r\n",
+            "export P_KEY=sk-12\n",
+            "P_KEY='sk-12'\n",
+            "P_KEY=\"sk-12\" # mine\n",
+            "\u{feff}P_KEY=sk-12\n",
+            "# a\n\nOTHER=x\nP_KEY = sk-12\n",
+        ] {
+            let (_keep, home) = dir();
+            write(&home, "config.toml", 0o644, CONFIG);
+            write(&home, ".env", 0o600, text);
+            let read = settings(Some(Path::new(&home)));
+            assert_eq!(read.fault, None, "{text:?}");
+            let key = read.providers[0].api_key.clone();
+            assert_eq!(key.expect(text).reveal(), "sk-12", "{text:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ mod provider;
 use std::path::Path;
 
 use anstyle::Style;
+use reasonix_blocking::ops::confine;
+use reasonix_core::settings::Sandboxing;
 use serde::Serialize;
 
 use crate::Runtime;
@@ -110,6 +112,7 @@ pub fn doctor(runtime: Runtime, plan: &DoctorPlan) -> Result<Exit, Failure> {
     )];
     findings.extend(files::look(plan.home.as_deref(), &plan.config.settings));
     findings.extend(provider::look(&plan.config, plan.offline));
+    findings.push(confinement());
     findings.extend(handshake::look(&program, plan));
 
     let ok = findings.iter().all(|it| it.level != Level::Problem);
@@ -132,6 +135,21 @@ pub fn doctor(runtime: Runtime, plan: &DoctorPlan) -> Result<Exit, Failure> {
         true => Exit::Ok,
         false => Exit::Failed,
     })
+}
+
+/// What keeps commands in their folders here.
+fn confinement() -> Finding {
+    match confine::level() {
+        Sandboxing::Landlock { abi } => Finding::ok(
+            "confinement",
+            format!("commands can be confined: Landlock, level {abi}"),
+        ),
+        Sandboxing::None => Finding::note(
+            "confinement",
+            "commands cannot be confined on this system: what is allowed runs as you",
+            "With --require-sandbox the agent does not work where that is so",
+        ),
+    }
 }
 
 fn json(report: &Report<'_>) {
