@@ -13,6 +13,7 @@ mod kills;
 mod machine;
 mod permission;
 mod pressure;
+mod quiet;
 mod real;
 mod replay;
 mod roots;

@@ -7,7 +7,7 @@ use super::opening::{auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owner, Preset, cards, content, forms, models, prompts};
+use super::{Agent, Level, Owned, Owner, Preset, cards, content, forms, models, prompts};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::mode::Mode;
 use crate::engine::{Message, Verifier};
@@ -23,7 +23,7 @@ use crate::protocol::schema::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModelRequest,
 };
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
-use crate::wire::RpcError;
+use crate::wire::{RequestKey, RpcError};
 use serde::Serialize;
 
 /// The one way to authenticate, under both of its types.
@@ -60,6 +60,7 @@ impl Agent {
             } => self.delete_session(asked, session, &request),
             AgentEvent::CancelRequest { key } => {
                 self.cancel_opening(key);
+                self.cancel_authenticate(key);
                 self.cancel_inbox(key);
             }
             AgentEvent::Prompt {
@@ -160,6 +161,20 @@ impl Agent {
         }
         let id = self.start(Owner::Authenticating, Call::Reconfigure);
         self.authenticating.insert(id, asked);
+    }
+
+    /// Whoever asked to authenticate does not wait any more.
+    fn cancel_authenticate(&mut self, key: RequestKey) {
+        let mut open = self.authenticating.iter();
+        let call = open
+            .find(|(_, asked)| asked.key() == key)
+            .map(|(id, _)| *id);
+        if let Some(id) = call
+            && let Some(asked) = self.authenticating.remove(&id)
+        {
+            self.effects.push_back(Owned::Abort(id));
+            self.side.answer(asked, Err(RpcError::cancelled()));
+        }
     }
 
     /// Configuration was read again.

@@ -315,3 +315,93 @@ fn the_client_is_asked_only_for_what_it_advertised() {
         );
     }
 }
+
+#[test]
+fn a_request_that_is_broken_off_is_still_heard_and_a_terminal_is_given_back_to_the_last() {
+    use crate::error::CommandError::Gone;
+    let (mut agent, key) = Agent::ready_for(r#"{"terminal":true}"#).with_session("s");
+    let create = CreateTerminalRequest::new("s", "ls");
+    let ask = agent.side.ask::<methods::CreateTerminal>(&create);
+    let ask = ask.expect("it was advertised");
+    agent.side.cancel_ask(ask);
+    // The session is over before the client answers.
+    agent.send(&request(5, "session/close", r#"{"sessionId":"s"}"#));
+    let close = agent
+        .events
+        .iter()
+        .position(|event| matches!(event, AgentEvent::CloseSession { .. }));
+    let AgentEvent::CloseSession { asked, .. } = agent.events.remove(close.expect("it is asked"))
+    else {
+        unreachable!("just looked at");
+    };
+    agent
+        .side
+        .answer(asked, Ok(CloseSessionResponse::default()));
+    agent.drain();
+    assert!(!agent.side.takes(key, Gates::TERMINAL));
+    let settled = |agent: &Agent| {
+        let mut settled = agent.events.iter();
+        settled.any(|event| matches!(event, AgentEvent::Settled { .. }))
+    };
+    assert!(!settled(&agent));
+    agent.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{ask},"result":{{"terminalId":"t"}}}}"#
+    ));
+    assert!(settled(&agent));
+    let release = ReleaseTerminalRequest::new("s", "t");
+    agent.side.release_terminal(&release);
+    agent.drain();
+    assert!(
+        agent
+            .sent()
+            .iter()
+            .any(|frame| frame.contains("terminal/release"))
+    );
+
+    // While the connection ends nothing is asked, but given back.
+    let (mut agent, _) = Agent::ready_for(r#"{"terminal":true}"#).with_session("s");
+    agent.prompt(6, "s");
+    agent.input(PeerInput::PeerFinished);
+    agent.sent();
+    assert_eq!(
+        agent.side.ask::<methods::CreateTerminal>(&create),
+        Err(Gone(()))
+    );
+    agent.side.release_terminal(&release);
+    agent.drain();
+    assert!(
+        agent
+            .sent()
+            .iter()
+            .any(|frame| frame.contains("terminal/release"))
+    );
+}
+
+#[test]
+fn the_end_of_a_page_is_told_only_to_who_takes_pages() {
+    use crate::error::CommandError::NotOffered;
+    for (capabilities, told) in [
+        ("{}", false),
+        (r#"{"elicitation":{}}"#, false),
+        (r#"{"elicitation":{"form":{}}}"#, false),
+        (r#"{"elicitation":{"url":{}}}"#, true),
+    ] {
+        let mut agent = Agent::ready_for(capabilities);
+        let result = agent.side.complete_elicitation("e1");
+        assert_eq!(
+            result,
+            told.then_some(()).ok_or(NotOffered(())),
+            "{capabilities}"
+        );
+        agent.drain();
+        let sent: Vec<_> = agent
+            .sent()
+            .iter()
+            .map(|frame| frame.trim().to_string())
+            .collect();
+        let frame =
+            r#"{"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"e1"}}"#;
+        let expected: &[&str] = if told { &[frame] } else { &[] };
+        assert_eq!(sent, expected);
+    }
+}
