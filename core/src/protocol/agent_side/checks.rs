@@ -82,7 +82,8 @@ impl Core {
     /// Whether a prompt may begin a turn.
     pub(super) fn check_prompt(&self, request: &PromptRequest) -> Result<(), RpcError> {
         let blocks = &request.prompt;
-        if let Some(block) = blocks.iter().find(|block| !self.offers.takes_block(block)) {
+        let refused = |(_, block): &(usize, &ContentBlock)| !self.offers.takes_block(block);
+        if let Some((n, block)) = blocks.iter().enumerate().find(refused) {
             let kind = match block {
                 ContentBlock::Text(_) => "text",
                 ContentBlock::Image(_) => "image",
@@ -91,7 +92,7 @@ impl Core {
                 ContentBlock::Resource(_) => "resource",
             };
             return Err(RpcError::invalid_params(&alloc::format!(
-                "The prompt holds a block of type {kind}, which was not advertised"
+                "block {n} ({kind}): this type was not advertised"
             )));
         }
         let blank =

@@ -14,8 +14,8 @@ use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
 pub(crate) use super::policy::{
-    Defaulted, Lenient, LenientList, LenientListShown, List, ListShown, MaybeList, Optional, Pairs,
-    Patched, Policy, Required,
+    Blocks, Defaulted, Lenient, LenientList, LenientListShown, List, ListShown, MaybeList,
+    Optional, Pairs, Patched, Policy, Required,
 };
 
 /// The members of an object, so that a tag can be written before them.

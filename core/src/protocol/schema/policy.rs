@@ -10,7 +10,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::json::Patch;
-use super::object::{Unquoted, parse};
+use super::object::{OWN, Unquoted, parse};
 
 /// What a member does when it is absent, null or malformed.
 pub(crate) trait Policy<'de, T> {
@@ -22,6 +22,8 @@ pub(crate) trait Policy<'de, T> {
 
 /// Must be there and must be right.
 pub(crate) struct Required;
+/// A list of content blocks: must be there, every block must be right. The error says which is not.
+pub(crate) struct Blocks;
 /// May be absent or null; must be right otherwise.
 pub(crate) struct Optional;
 /// Absent, null and malformed are all the same.
@@ -101,6 +103,30 @@ impl<'de, T: Deserialize<'de> + Default> Policy<'de, T> for Defaulted {
     }
     fn absent<E: de::Error>(_: &'static str) -> Result<T, E> {
         Ok(T::default())
+    }
+}
+
+impl Blocks {
+    pub(crate) fn shown<T>(_: &[T]) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for Blocks {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        use alloc::string::ToString;
+        let blocks = map.next_value::<Vec<&'de RawValue>>()?;
+        let read = |(n, block): (usize, &&'de RawValue)| {
+            serde_json::from_str(block.get()).map_err(|error| {
+                let why = Unquoted(&error).to_string();
+                let why = why.strip_prefix(OWN).unwrap_or(&why);
+                de::Error::custom(format_args!("{OWN}block {n}: {why}"))
+            })
+        };
+        blocks.iter().enumerate().map(read).collect()
+    }
+    fn absent<E: de::Error>(name: &'static str) -> Result<Vec<T>, E> {
+        Err(E::missing_field(name))
     }
 }
 

@@ -13,7 +13,7 @@ object! {
         /// The session.
         "sessionId" session_id: SessionId = Required,
         /// What the person says.
-        "prompt" prompt: Vec<ContentBlock> = Required,
+        "prompt" prompt: Vec<ContentBlock> = Blocks,
         ;
     }
 }

@@ -23,6 +23,32 @@ fn a_prompt_is_refused_without_a_turn_for_what_is_in_it() {
             "{blocks}"
         );
     }
+    // Who sent many blocks is told which one it is about.
+    let good = r#"{"type":"text","text":"a"}"#;
+    for (block, named) in [
+        (
+            r#"{"type":"hologram"}"#,
+            "block 1: expected a content block",
+        ),
+        (r#"{"type":"text"}"#, "block 1: missing field `text`"),
+        (
+            r#"{"type":"image","data":5,"mimeType":"image/png"}"#,
+            "block 1: expected a string in `data`",
+        ),
+        (
+            r#"{"type":"resource","resource":{"uri":"u"}}"#,
+            "block 1: a resource needs `text` or `blob`",
+        ),
+        (
+            r#"{"type":"audio","data":"","mimeType":"audio/wav"}"#,
+            "block 1 (audio)",
+        ),
+    ] {
+        let params = format!(r#"{{"sessionId":"s","prompt":[{good},{block}]}}"#);
+        agent.send(&request(1, "session/prompt", &params));
+        let sent = agent.sent().join("");
+        assert!(sent.contains(named), "{named}: {sent}");
+    }
     agent.prompt(2, "s");
     agent.send(&prompt(3, "s"));
     assert_eq!(
