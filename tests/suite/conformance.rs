@@ -6,6 +6,8 @@ mod cases;
 mod children;
 mod crash;
 mod editor;
+#[cfg(target_os = "linux")]
+mod escapes;
 mod files;
 mod gate;
 mod inbox;
