@@ -7,6 +7,7 @@ use std::time::Duration;
 use reasonix_core::call::{Call, Exit, HttpRequest, News, Opened, Outcome, Program, Stream};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
+use reasonix_core::settings::Settings;
 use reasonix_core::time::Instant;
 
 use crate::disk::{Disk, Ticket};
@@ -85,6 +86,8 @@ pub struct World {
     pub requests: Vec<HttpRequest>,
     /// Every command that was started.
     pub ran: Vec<String>,
+    /// What the configuration says when it is read again.
+    pub settings: Option<Result<Settings, String>>,
     /// Calls that never say anything until they are aborted.
     pub deaf: bool,
     /// How long an aborted call takes to say so.
@@ -254,7 +257,10 @@ impl World {
                 return (self.process(line, &process.cwd), None);
             }
             Call::Custom { name, .. } => Outcome::Custom(Err(format!("no tool {name}"))),
-            _ => Outcome::Reconfigured(Ok(Box::default())),
+            _ => Outcome::Reconfigured(match &self.settings {
+                Some(settings) => settings.clone().map(Box::new),
+                None => Ok(Box::default()),
+            }),
         };
         (vec![at_once(Say::Done(outcome))], None)
     }

@@ -114,6 +114,8 @@ pub struct Limits {
     pub read_marks: usize,
     /// Grants of one session.
     pub max_grants: usize,
+    /// Decisions about calls that a session can be asked for.
+    pub kept_decisions: usize,
     /// Hits of one search.
     pub search_hits: usize,
     /// A search takes at most this long.
@@ -272,6 +274,7 @@ impl Default for Limits {
             list_entries: 1000,
             read_marks: 4096,
             max_grants: 256,
+            kept_decisions: 20,
             search_hits: 200,
             search_time: Duration::from_secs(30),
             command_time: Duration::from_secs(120),

@@ -36,7 +36,14 @@ enum Act {
     Approve(&'static str, Posture),
     /// The client sets a mode, some of which set the approvals too.
     Mode(&'static str),
+    /// The person takes back what was allowed in this session.
+    Revoke,
+    /// The rules of the configuration change, and it is read again.
+    Reload(RuleLists),
 }
+
+/// What is denied, asked about and allowed.
+type RuleLists = (Vec<Rule>, Vec<Rule>, Vec<Rule>);
 
 /// What the person says to a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +76,7 @@ impl Said {
 #[derive(Clone, Debug)]
 struct Life {
     flag: Option<&'static str>,
-    rules: (Vec<Rule>, Vec<Rule>, Vec<Rule>),
+    rules: RuleLists,
     /// Whether its sessions are loaded, not resumed.
     loads: bool,
     acts: Vec<(usize, Act)>,
@@ -104,6 +111,8 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (prop::sample::select(names), prop::sample::select(Posture::ALL.to_vec()))
             .prop_map(|(name, posture)| Act::Approve(name, posture)),
         1 => prop::sample::select(modes).prop_map(Act::Mode),
+        1 => Just(Act::Revoke),
+        1 => (list(), list(), list()).prop_map(Act::Reload),
     ]
 }
 
@@ -171,7 +180,7 @@ fn script(life: &Life) -> Script {
                 "write_file",
                 json!({"path": FILES[*file].0, "content": mark(life, n)}),
             ),
-            Act::Approve(..) | Act::Mode(_) => continue,
+            Act::Approve(..) | Act::Mode(_) | Act::Revoke | Act::Reload(_) => continue,
         };
         let when = json!({"when": {"prompt_contains": words(n)}});
         let call = json!({"tool": name, "args": args, "id": format!("c{n}")});
@@ -189,17 +198,22 @@ fn mark(life: &Life, n: usize) -> String {
     format!("{n} of {:p}", life)
 }
 
+fn permissions((deny, ask, allow): &RuleLists) -> Permissions {
+    let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text()).collect();
+    Permissions {
+        deny: texts(deny),
+        ask: texts(ask),
+        allow: texts(allow),
+    }
+}
+
 fn begin(life: &Life, mut world: World) -> Sim {
     let mut config = config();
     config.ephemeral = false;
     config.permission_mode = mode(life);
     config.script = Some(script(life));
-    let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text()).collect::<Vec<_>>();
-    config.settings.permissions = Permissions {
-        deny: texts(&life.rules.0),
-        ask: texts(&life.rules.1),
-        allow: texts(&life.rules.2),
-    };
+    config.settings.permissions = permissions(&life.rules);
+    world.settings = Some(Ok(config.settings.clone()));
     world.commands = vec![Command {
         contains: String::new(),
         output: Vec::new(),
@@ -278,6 +292,22 @@ fn live(
         sessions.push(known);
     }
     for (n, (at, act)) in life.acts.iter().enumerate() {
+        if let Act::Reload(rules) = act {
+            if let Some(Ok(settings)) = &mut sim.world.settings {
+                settings.permissions = permissions(rules);
+            }
+            sim.ask(&json::prompt(n as u64, &sessions[*at].id, "/reload"));
+            for known in &mut sessions {
+                let (deny, ask, allow) = rules.clone();
+                known.setting = Setting {
+                    deny,
+                    ask,
+                    allow,
+                    ..known.setting.clone()
+                };
+            }
+            continue;
+        }
         let Known {
             id: session,
             setting,
@@ -316,6 +346,13 @@ fn live(
                 }
                 continue;
             }
+            Act::Revoke => {
+                sim.ask(&json::prompt(id, session, "/permissions revoke all"));
+                held.clear();
+                continue;
+            }
+            // It was done above, in all sessions.
+            Act::Reload(_) => continue,
             Act::Run(line, said) => (Deed::Run(line.clone(), true), *said),
             Act::Write(file, said) => (Deed::Edit(vec![*file]), *said),
         };

@@ -4,6 +4,8 @@ mod authority;
 mod cases;
 #[cfg(target_os = "linux")]
 mod children;
+mod commands;
+mod controls;
 mod crash;
 mod editor;
 #[cfg(target_os = "linux")]

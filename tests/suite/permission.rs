@@ -686,7 +686,7 @@ impl Word3 {
     fn of(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Deny { .. } => Self::Deny,
-            Verdict::Ask { always } => Self::Ask(always.is_some()),
+            Verdict::Ask { always, .. } => Self::Ask(always.is_some()),
             Verdict::Allow { .. } => Self::Allow,
         }
     }
@@ -748,6 +748,7 @@ fn every_verdict_is_the_one_the_rules_mean() {
             if let (
                 Verdict::Ask {
                     always: Some(grant),
+                    ..
                 },
                 true,
             ) = (verdict, *always)

@@ -148,6 +148,7 @@ impl Picture {
             | Record::Call { .. }
             | Record::Result(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Goal(_)
             | Record::Roots { .. }

@@ -241,6 +241,9 @@ impl Agent {
         let (root, store) = (session.root.clone(), session.store);
         self.inbox_begins_prompt(store);
         self.turns.insert(turn, key);
+        let Some(prompt) = self.run_command(key, prompt) else {
+            return;
+        };
         self.set_title(key, &request.prompt);
         let message = Message {
             parts: prompt.parts,
@@ -340,7 +343,7 @@ impl Agent {
         if !core::mem::replace(&mut session.cancelled, true) {
             session.patience = Some(self.now.plus(self.config.limits.cancel_patience));
         }
-        if session.preparing.take().is_some() {
+        if core::mem::take(&mut session.reloading) || session.preparing.take().is_some() {
             self.finish(key, crate::engine::Ending::Cancelled);
             return;
         }

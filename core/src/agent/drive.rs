@@ -156,6 +156,7 @@ impl Agent {
                 Output::Abort { id } => self.abort_call(key, id),
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
+                Output::Decided(decided) => self.note_decision(key, decided),
                 Output::Record(record) => {
                     self.inbox_sees(key, &record);
                     if let Some(session) = self.sessions.get(&key) {
@@ -320,6 +321,7 @@ impl Agent {
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Record(_)
+            | Output::Decided(_)
             | Output::Log(_) => None,
         }
     }
@@ -449,6 +451,7 @@ impl Agent {
                 | Output::Abort { .. }
                 | Output::Withdraw { .. }
                 | Output::Finished(_)
+                | Output::Decided(_)
                 | Output::Log(_),
             )
             | Waiting::Drawn(_)
@@ -485,6 +488,14 @@ impl Agent {
 
     /// A turn is over: the next item of the inbox has its turn, or the prompt is answered.
     pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
+        // What waits is for after a turn, and a command is none.
+        if self
+            .sessions
+            .get(&key)
+            .is_some_and(|session| session.command)
+        {
+            return self.answer_prompt(key, ending);
+        }
         if let Some(ending) = self.next_from_inbox(key, ending) {
             self.answer_prompt(key, ending);
         }
@@ -493,10 +504,14 @@ impl Agent {
     /// Answers the prompt.
     pub(super) fn answer_prompt(&mut self, key: SessionKey, ending: Ending) {
         self.tell_drift(key);
-        let outcome = self.turn_outcome(key);
+        let mut outcome = self.turn_outcome(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
+        if core::mem::take(&mut session.command) {
+            // It says nothing of a turn.
+            outcome = None;
+        }
         let Some(turn) = session.turn.take() else {
             return;
         };
@@ -577,7 +592,8 @@ fn is_seen_live(record: &Record) -> bool {
             Author::Queue | Author::Guidance => true,
             Author::Person | Author::Host | Author::Round => false,
         },
-        Record::Assistant(_) => false,
+        // Nor what they typed.
+        Record::Assistant(_) | Record::Command { .. } => false,
         Record::Call { .. }
         | Record::Result(_)
         | Record::Plan { .. }

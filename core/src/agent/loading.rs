@@ -317,6 +317,7 @@ impl Agent {
                 | Record::Call { .. }
                 | Record::Result(_)
                 | Record::Plan { .. }
+                | Record::Command { .. }
                 | Record::Note { .. }
                 | Record::Summary { .. }
                 | Record::Goal(_)

@@ -5,6 +5,7 @@
 //! said is decided in `protocol`, what is done next in `engine`, what may run in `permission`.
 
 mod cards;
+mod commands;
 mod config;
 mod confining;
 mod content;
@@ -174,6 +175,8 @@ enum Owner {
     Editor(SessionKey),
     /// `authenticate`.
     Authenticating,
+    /// `/reload`.
+    Reloading(SessionKey),
     /// A stored session.
     Store(StoreKey, Doing),
     /// A request to an inbox whose files are read.
@@ -344,6 +347,7 @@ impl Agent {
                 self.with_engine(key, |engine, cx| engine.handle_news(cx, id, news));
             }
             Some(Owner::Editor(key)) => self.looked(key, id, news),
+            Some(Owner::Reloading(key)) => self.reloaded(key, news),
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
             Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
@@ -381,6 +385,7 @@ impl Agent {
         self.sweeping.clear();
         for session in self.sessions.values_mut() {
             session.preparing = None;
+            session.reloading = false;
         }
         // One grace for all: what was waited for before counts.
         let begun = match reason {
@@ -506,6 +511,7 @@ impl Machine for Agent {
                     | Owner::Preparing(_)
                     | Owner::Editor(_)
                     | Owner::Authenticating
+                    | Owner::Reloading(_)
                     | Owner::Store(..)
                     | Owner::Inbox(_)
                     | Owner::Listing(_)

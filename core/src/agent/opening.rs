@@ -515,6 +515,9 @@ impl Agent {
                 turn: None,
                 cancelled: false,
                 patience: None,
+                command: false,
+                reloading: false,
+                decided: Default::default(),
                 preparing: None,
                 outbox: Default::default(),
                 replaying: 0,
@@ -535,6 +538,7 @@ impl Agent {
         }
         self.announce_inbox(session);
         self.enqueue(session);
+        self.tell_commands(session);
         self.tell_usage(session);
     }
 }

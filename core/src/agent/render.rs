@@ -172,6 +172,11 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
         }
         Record::Subagent(it) => subagent(it, limits),
         Record::Summary { gone, text, id, .. } => compaction(*id, *gone, text, limits),
+        Record::Command { text } => fit::pieces(text, limits)
+            .map(|piece| {
+                SessionUpdate::UserMessageChunk(ContentChunk::new(ContentBlock::text(piece)))
+            })
+            .collect(),
         Record::Note { text } => fit::pieces(text, limits)
             .map(|piece| {
                 SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::text(piece)))

@@ -40,6 +40,7 @@ impl Replay {
             | Record::Assistant(_)
             | Record::Result(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
             | Record::End(_)

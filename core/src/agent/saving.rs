@@ -232,6 +232,7 @@ impl Agent {
             | Record::Call { .. }
             | Record::Result(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
             | Record::Subagent(_)

@@ -10,7 +10,7 @@ use super::options::Axes;
 use super::roots::Directories;
 use super::saving::StoreKey;
 use super::status::Status;
-use crate::engine::{CardId, Engine, Message, Output};
+use crate::engine::{CardId, Decided, Engine, Message, Output};
 use crate::ids::{AskId, CallId, TurnKey};
 use crate::model::Part;
 use crate::protocol::schema::{Json, SessionId, SessionUpdate, SystemPrompt};
@@ -45,6 +45,12 @@ pub(super) struct Session {
     /// When it is answered as cancelled though the disk has not taken its end; none while it is
     /// cancelled: that time has come.
     pub(super) patience: Option<Instant>,
+    /// The open prompt is a command of the agent itself.
+    pub(super) command: bool,
+    /// The open prompt waits for the configuration to be read again.
+    pub(super) reloading: bool,
+    /// The last decisions about calls, oldest first.
+    pub(super) decided: VecDeque<Decided>,
     /// A prompt whose attachments are being saved.
     pub(super) preparing: Option<Preparing>,
     /// What the client is to see, in order, while it has no room. As long as something is here the

@@ -317,6 +317,7 @@ impl Agent {
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Finished(_)
+            | Output::Decided(_)
             | Output::Log(_) => None,
         };
         if let (Some(event), true) = (event, session.tells) {

@@ -141,6 +141,7 @@ impl Status {
             | Record::Session(_)
             | Record::Options(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Roots { .. }
             | Record::Mended { .. }

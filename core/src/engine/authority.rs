@@ -70,6 +70,19 @@ impl Authority {
         self.grants = from.grants.clone();
     }
 
+    /// The rules, which `/reload` reads again.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    pub(super) fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    pub(super) fn revoke(&mut self, grant: &Grant) -> bool {
+        self.grants.revoke(grant)
+    }
+
     pub(super) fn grant(&mut self, grant: Grant) {
         // With too many grants the call is allowed once, and asked again.
         self.grants.add(grant);

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::Context;
 use super::authority::Authority;
 use super::history::History;
-use super::output::{CardId, Decision, Output, Update};
+use super::output::{CardId, Decided, Decision, Output, Ruling, Update};
 use super::record::{Record, ToolResult};
 use super::rounds::Deed;
 use crate::call::News;
@@ -304,6 +304,14 @@ impl Batch {
             }
             let always = always.take();
             slot.stage = Stage::Going;
+            let (ruling, why) = match decision {
+                Decision::Once => (Ruling::Allowed, "the person allowed it once"),
+                Decision::Always => (Ruling::Allowed, "the person allowed it for this session"),
+                Decision::Reject => (Ruling::Denied, "the person refused it"),
+                Decision::Unanswered => (Ruling::Denied, "the person did not decide"),
+                Decision::Unasked => (Ruling::Denied, "the person could not be asked"),
+            };
+            slot.tell(cx, ruling, why);
             match decision {
                 Decision::Once => slot.permitted(cx),
                 Decision::Always => {
@@ -342,18 +350,21 @@ impl Batch {
                 continue;
             };
             match authority.decide(action) {
-                Verdict::Allow { .. } => {
+                Verdict::Allow { why } => {
                     cx.out.push_back(Output::Withdraw { card: *card });
                     slot.stage = Stage::Going;
+                    slot.tell(cx, Ruling::Allowed, &why);
                     slot.permitted(cx);
                 }
-                // A plan is made now: what was asked before may not even be allowed.
-                Verdict::Deny { why } if authority.is_planning() => {
+                // A plan is made now, or the posture or the rules are others: what was asked
+                // before may not even be allowed.
+                Verdict::Deny { why } => {
                     cx.out.push_back(Output::Withdraw { card: *card });
                     slot.stage = Stage::Going;
+                    slot.tell(cx, Ruling::Denied, &why);
                     slot.run.denied(&why);
                 }
-                Verdict::Deny { .. } | Verdict::Ask { .. } => {}
+                Verdict::Ask { .. } => {}
             }
         }
     }
@@ -432,13 +443,20 @@ impl Slot {
             }
             Step::Abort => cx.out.extend(self.call.map(|id| Output::Abort { id })),
             Step::Permit(proposal) => match authority.decide(&proposal.action) {
-                Verdict::Allow { .. } => self.permitted(cx),
-                Verdict::Deny { why } => self.run.denied(&why),
+                Verdict::Allow { why } => {
+                    self.tell(cx, Ruling::Allowed, &why);
+                    self.permitted(cx);
+                }
+                Verdict::Deny { why } => {
+                    self.tell(cx, Ruling::Denied, &why);
+                    self.run.denied(&why);
+                }
                 Verdict::Ask { .. } if *asking => {
                     self.stage = Stage::Queued(Box::new(Step::Permit(proposal)));
                 }
-                Verdict::Ask { always } => {
+                Verdict::Ask { always, why } => {
                     *asking = true;
+                    self.tell(cx, Ruling::Asked, &why);
                     let card = CardId(cards.next());
                     let label = always.as_ref().map(Grant::label);
                     self.stage = Stage::Permit {
@@ -499,6 +517,14 @@ impl Slot {
             }
             Step::Wait => {}
         }
+    }
+
+    fn tell(&self, cx: &mut Context<'_>, ruling: Ruling, why: &str) {
+        cx.out.push_back(Output::Decided(Decided {
+            call: self.run.card().title.clone(),
+            ruling,
+            why: why.into(),
+        }));
     }
 
     fn permitted(&mut self, cx: &mut Context<'_>) {

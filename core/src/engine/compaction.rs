@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 use super::mode::Mode;
 use super::record::Record;
 use super::turn::{Phase, Turn};
-use super::{Compacting, Context, Engine, Output, Update};
+use super::{Compacting, Context, Ending, Engine, Output, Update};
 use crate::limits::Limits;
 use crate::model::{Answer, ChatMessage, FaultKind, ModelFault};
 
 /// Messages at the end that stay as they are.
-const KEEP: usize = 8;
+pub(super) const KEEP: usize = 8;
 
 /// The share of the window that may be used, in percent.
 const FULL: u64 = 80;
@@ -105,7 +105,7 @@ impl Engine {
             let stage = Compacting::Failed(why);
             cx.out
                 .push_back(Output::Update(Update::Compacting { id, stage }));
-            return self.ask_model(cx);
+            return self.go_on_after_compaction(cx);
         }
         let summary = summary
             .unwrap_or_else(|| String::from("The older part of the conversation was left out."));
@@ -122,6 +122,13 @@ impl Engine {
         self.used = None;
         // What it was told of the mode may be gone with the rest.
         self.told = Mode::Normal;
-        self.ask_model(cx);
+        self.go_on_after_compaction(cx);
+    }
+
+    fn go_on_after_compaction(&mut self, cx: &mut Context<'_>) {
+        match &self.turn {
+            Some(turn) if turn.only_compacts => self.finish(cx, Ending::EndTurn),
+            Some(_) | None => self.ask_model(cx),
+        }
     }
 }

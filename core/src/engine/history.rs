@@ -84,6 +84,7 @@ impl History {
             Record::Session(_)
             | Record::Options(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Goal(_)
             | Record::Roots { .. }

@@ -55,7 +55,7 @@ mod tests;
 pub use authority::Authority;
 pub use history::History;
 pub use instructions::{Detail, MAX_PROJECT_BYTES, PROJECT_FILES, ProjectFile, system_prompt};
-pub use output::{CardId, Compacting, Decision, Ending, Output, Update};
+pub use output::{CardId, Compacting, Decided, Decision, Ending, Output, Ruling, Update};
 pub use record::{Message, Record};
 pub use verify::{Unverified, Verifier, pauses};
 
@@ -69,7 +69,7 @@ use crate::call::{News, Outcome};
 use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
 use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
-use crate::permission::Posture;
+use crate::permission::{Grant, Posture, Rules};
 use crate::settings::PauseUnverified;
 use crate::time::{Deadline, Instant};
 use crate::tools::{self, Answer, JobId, ToolState, Workspace};
@@ -327,6 +327,50 @@ impl Engine {
         self.narrow_child(cx);
     }
 
+    /// Other rules, at once: a card that is open is settled if they allow or forbid what it asks.
+    pub fn set_rules(&mut self, cx: &mut Context<'_>, rules: Rules) {
+        let rules = rules.beneath(&self.workspace.cwd, &self.workspace.roots);
+        self.workspace.rules = rules.clone();
+        self.authority.set_rules(rules);
+        self.recheck(cx);
+    }
+
+    /// Takes back what the person allowed for this session. False: it was not there.
+    pub fn revoke(&mut self, grant: &Grant) -> bool {
+        self.authority.revoke(grant)
+    }
+
+    /// What a command of the agent itself has to say, in place of a turn: the model hears nothing.
+    pub fn answer_command(&mut self, cx: &mut Context<'_>, text: String) {
+        debug_assert!(self.turn.is_none(), "a command is no turn");
+        self.record(cx, Record::Note { text });
+        cx.out.push_back(Output::Finished(Ending::EndTurn));
+    }
+
+    /// Replaces the older part of the history by a summary now. False: there is nothing that could
+    /// go.
+    pub fn compact_now(&mut self, cx: &mut Context<'_>) -> bool {
+        self.take_next();
+        if self.history.cut_for(compaction::KEEP) < 2 {
+            return false;
+        }
+        let mut turn = Turn::new(cx.now, false);
+        turn.only_compacts = true;
+        self.turn = Some(turn);
+        if let Brain::Nobody(why) = &self.brain {
+            let message = why.clone();
+            self.finish(
+                cx,
+                Ending::Failed {
+                    message,
+                    auth: true,
+                },
+            );
+            return true;
+        }
+        self.compact(cx, false)
+    }
+
     /// A prompt begins a turn. The parent sees to it that none runs.
     ///
     /// One that comes from an item of the inbox waits for [`claimed`](Self::claimed) before the
@@ -496,6 +540,7 @@ impl Engine {
             }
             Record::Session(_)
             | Record::Roots { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Mended { .. }
             | Record::Unknown => {}

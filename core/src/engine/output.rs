@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::time::Duration;
 
 use super::record::Record;
@@ -58,10 +59,45 @@ pub enum Output {
         /// Which.
         card: CardId,
     },
+    /// The gate or the person decided about a call; for the log, and for people who ask.
+    Decided(Decided),
     /// The turn is over. Nothing of it follows.
     Finished(Ending),
     /// For the log.
     Log(String),
+}
+
+/// What was decided about a call, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decided {
+    /// The call in one line: the tool's name and what it is about.
+    pub call: String,
+    /// What was decided.
+    pub ruling: Ruling,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// What is decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It runs.
+    Allowed,
+    /// The person is asked.
+    Asked,
+    /// It does not run.
+    Denied,
+}
+
+impl fmt::Display for Ruling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allowed => "allowed",
+            Self::Asked => "asked",
+            Self::Denied => "denied",
+        })
+    }
 }
 
 /// A decision that is waited for, unique in the session.

@@ -12,6 +12,7 @@
 //! | `call` | a tool call is announced |
 //! | `result` | a tool call is over |
 //! | `plan` | the list of what is to be done changes |
+//! | `command` | the person has the agent do something itself; the model does not hear it |
 //! | `note` | the agent itself says something |
 //! | `subagent` | a subagent begins, was answered by its model, or is over |
 //! | `goal` | the goal changes, and at the end of each of its rounds |
@@ -63,6 +64,11 @@ pub enum Record {
     Plan {
         /// The list.
         todos: Vec<Todo>,
+    },
+    /// The person has the agent itself do something, by a slash command; the model does not hear it.
+    Command {
+        /// As it was typed.
+        text: String,
     },
     /// The agent itself says something; the model does not hear it.
     Note {

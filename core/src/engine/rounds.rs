@@ -255,6 +255,9 @@ impl Engine {
     /// The turn ends: what that means for its goal, and what is left to do.
     pub(super) fn close_turn(&mut self, cx: &mut Context<'_>, ending: &Ending) {
         let Some(turn) = &self.turn else { return };
+        if turn.only_compacts {
+            return;
+        }
         let (goal, worked) = (turn.goal, cx.now.since(turn.deeds.began));
         let label = match ending {
             Ending::EndTurn => {

@@ -259,7 +259,9 @@ impl Engine {
                     let tool = tool.map(|tool| child.name(&tool));
                     cx.out.push_back(Output::Start { id, call, tool });
                 }
-                Output::Abort { .. } | Output::Log(_) => cx.out.push_back(output),
+                Output::Abort { .. } | Output::Log(_) | Output::Decided(_) => {
+                    cx.out.push_back(output);
+                }
                 Output::Update(update) => cx.out.extend(passed(&child, update)),
                 Output::Record(record) => self.child_record(cx, &mut child, record),
                 Output::Permit {
@@ -332,6 +334,7 @@ impl Engine {
             Record::Summary { usage, cost, .. } => self.child_spent(cx, child, usage, cost),
             Record::User(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Session(_)
             | Record::Options(_)

@@ -135,6 +135,7 @@ impl World {
                     Record::Session(_)
                     | Record::Options(_)
                     | Record::User(_)
+                    | Record::Command { .. }
                     | Record::Assistant(_)
                     | Record::Goal(_)
                     | Record::End(_)
@@ -148,6 +149,8 @@ impl World {
             }
             Output::Permit { card, call, .. } => format!("permit {} {call}", card.0),
             Output::Questions { card, call, .. } => format!("ask {} {call}", card.0),
+            // What it says of itself is tested where it is shown.
+            Output::Decided(_) => return,
             Output::Withdraw { card } => format!("withdraw {}", card.0),
             Output::Finished(ending) => format!("over {ending:?}"),
             Output::Log(_) => return,

@@ -36,6 +36,8 @@ pub(super) struct Turn {
     pub(super) compacted: bool,
     /// To compact was tried since the last answer: not again before the next one.
     pub(super) tried: bool,
+    /// It is there to compact the history, and the model is asked nothing else.
+    pub(super) only_compacts: bool,
     /// It belongs to a goal.
     pub(super) goal: bool,
     /// What came of its round so far.
@@ -83,6 +85,7 @@ impl Turn {
             continued: false,
             compacted: false,
             tried: false,
+            only_compacts: false,
         }
     }
 

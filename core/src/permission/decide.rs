@@ -32,12 +32,14 @@ pub enum Verdict {
     /// It runs.
     Allow {
         /// For traces and `/permissions`.
-        why: &'static str,
+        why: String,
     },
     /// The user is asked.
     Ask {
         /// What "always" would grant; none: there is no such option on the card.
         always: Option<Grant>,
+        /// For traces and `/permissions`.
+        why: String,
     },
     /// It does not run.
     Deny {
@@ -69,20 +71,19 @@ pub fn decide(action: &Action, gate: &Gate<'_>) -> Verdict {
         return deny("the session is read-only: nothing that writes or runs is allowed".into());
     }
     let told_to_ask = match (gate.rules.asking(action), denied) {
-        (Covered::By(rule) | Covered::Perhaps(rule), _) | (Covered::No, Covered::Perhaps(rule)) => {
-            Some(rule)
-        }
+        (Covered::By(rule), _) => Some(format!("the rule `{rule}` says to ask")),
+        (Covered::Perhaps(rule), _) | (Covered::No, Covered::Perhaps(rule)) => Some(format!(
+            "it cannot be read whether the rule `{rule}` is about it"
+        )),
         (Covered::No, Covered::No | Covered::By(_)) => None,
     };
     if action.protected || (told_to_ask.is_some() && posture < Posture::Yolo) {
+        let why = told_to_ask.unwrap_or_else(|| "it always asks".into());
         return if posture > Posture::DontAsk {
-            Verdict::Ask { always: None }
+            Verdict::Ask { always: None, why }
         } else {
-            let what = told_to_ask.map_or("it always asks".into(), |rule| {
-                format!("the rule `{rule}` says to ask")
-            });
             deny(format!(
-                "{what}, and under the posture {posture} nobody is asked"
+                "{why}, and under the posture {posture} nobody is asked"
             ))
         };
     }
@@ -95,19 +96,22 @@ pub fn decide(action: &Action, gate: &Gate<'_>) -> Verdict {
         )),
         Posture::Ask => Verdict::Ask {
             always: Grant::for_action(action),
+            why: "no rule and no grant allows it".into(),
         },
-        Posture::Auto | Posture::Yolo => Verdict::Allow { why: "posture" },
+        Posture::Auto | Posture::Yolo => Verdict::Allow {
+            why: format!("the posture {posture} allows what no rule is about"),
+        },
     }
 }
 
-fn covering(action: &Action, gate: &Gate<'_>) -> Option<&'static str> {
+fn covering(action: &Action, gate: &Gate<'_>) -> Option<String> {
     match &action.access {
-        Access::Session => return Some("touches the session only"),
+        Access::Session => return Some("it touches the session only".into()),
         Access::Read(targets) if targets.iter().all(|t| t.inside) => {
-            return Some("reads inside the roots");
+            return Some("it reads inside the folders of the session".into());
         }
         Access::Edit(targets) if gate.accept_edits && targets.iter().all(|t| t.inside) => {
-            return Some("edits are accepted");
+            return Some("edits are accepted".into());
         }
         Access::Read(_)
         | Access::Edit(_)
@@ -115,10 +119,11 @@ fn covering(action: &Action, gate: &Gate<'_>) -> Option<&'static str> {
         | Access::Network(_)
         | Access::Other => {}
     }
-    if gate.grants.covering(action).is_some() {
-        return Some("granted for this session");
+    if let Some(grant) = gate.grants.covering(action) {
+        return Some(format!("{grant} was allowed for this session"));
     }
-    gate.rules.allowing(action).map(|_| "rule")
+    let rule = gate.rules.allowing(action)?;
+    Some(format!("the rule `{rule}` allows it"))
 }
 
 fn deny(why: String) -> Verdict {

@@ -68,6 +68,19 @@ impl Rules {
         self
     }
 
+    /// All rules as they stand in the file, with the list each is in, in the order in which they
+    /// count.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let lists = [
+            ("deny", &self.deny),
+            ("ask", &self.ask),
+            ("allow", &self.allow),
+        ];
+        lists
+            .into_iter()
+            .flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule.text.as_str())))
+    }
+
     /// The rule that keeps this path from being read at all.
     pub fn hiding(&self, target: &Target) -> Option<&str> {
         let rule = self

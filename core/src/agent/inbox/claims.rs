@@ -60,6 +60,7 @@ impl Claims {
             | Record::Result(_)
             | Record::Plan { .. }
             | Record::Goal(_)
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
             | Record::Roots { .. }
@@ -97,6 +98,7 @@ pub(super) fn acts(record: &Record) -> bool {
         | Record::User(_)
         | Record::Plan { .. }
         | Record::Goal(_)
+        | Record::Command { .. }
         | Record::Note { .. }
         | Record::Summary { .. }
         | Record::End(_)

@@ -97,6 +97,7 @@ impl Agent {
             | Record::Call { .. }
             | Record::Result(_)
             | Record::Plan { .. }
+            | Record::Command { .. }
             | Record::Note { .. }
             | Record::Summary { .. }
             | Record::Subagent(_)
@@ -241,6 +242,7 @@ impl Agent {
                 | Output::Questions { .. }
                 | Output::Withdraw { .. }
                 | Output::Finished(_)
+                | Output::Decided(_)
                 | Output::Log(_) => {}
             }
         }

@@ -126,7 +126,7 @@ impl Agent {
         Ok(Engine::new(setup, &self.config.limits))
     }
 
-    fn rules(&self) -> Result<Rules, String> {
+    pub(in crate::agent) fn rules(&self) -> Result<Rules, String> {
         Rules::parse(
             &self.config.settings.permissions,
             self.config.host.user_home.as_deref(),

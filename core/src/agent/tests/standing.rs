@@ -115,6 +115,7 @@ fn modes_and_the_option_of_modes_say_the_same() {
         .map(|value| text(&value["value"]))
         .collect();
     assert_eq!(values, ids);
+    assert_eq!(world.kinds(), ["available_commands_update"]);
     world.mode("plan");
     assert_eq!(
         world.kinds(),

@@ -300,7 +300,8 @@ fn a_session_can_be_loaded_from_its_first_answer_on_and_only_as_what_it_is() {
     }
     let mut second = world(&disk.after_the_end(), HANG);
     second.load(5, SESSION);
-    second.sees_only("\"id\":5,\"result\"");
+    second.sees("\"id\":5,\"result\"");
+    second.sees_only("available_commands_update");
 }
 
 #[test]

@@ -362,7 +362,7 @@ fn an_always_grants_what_its_label_says_and_nothing_beside_it() {
     fn check(first: Action, label: Option<&str>, then: &[(Action, bool)]) {
         let (rules, mut held) = (Rules::default(), grants(&[]));
         let verdict = judge(&first, Posture::Ask, &rules, &held);
-        let Verdict::Ask { always } = verdict else {
+        let Verdict::Ask { always, .. } = verdict else {
             panic!("{first:?}: {verdict:?}");
         };
         assert_eq!(always.as_ref().map(Grant::label).as_deref(), label);
@@ -466,10 +466,10 @@ fn a_command_outside_the_roots_is_covered_by_no_grant_and_no_rule() {
     let held = grants(&[Grant::Command(vec!["cargo".into(), "test".into()])]);
     let rules = rules(&[], &[], &["Bash(make:*)"]);
     for command in ["cargo test", "make"] {
-        assert_eq!(
+        assert!(matches!(
             judge(&outside(command), Posture::Ask, &rules, &held),
-            Verdict::Ask { always: None }
-        );
+            Verdict::Ask { always: None, .. }
+        ));
     }
 }
 
