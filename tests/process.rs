@@ -37,6 +37,28 @@ pub fn program(name: &str) -> PathBuf {
     folder.join(name)
 }
 
+/// Keys that nobody may ever see: in `.env`, and in the environment of every program. Whoever runs a
+/// program here looks for them in all it says and leaves behind.
+pub const PLANTED: [(&str, &str); 2] = [
+    ("PLANTED_KEY", "sk-planted-in-env-file-5f1c9a"),
+    ("DEEPSEEK_API_KEY", "sk-planted-in-environment-77d2e0"),
+];
+
+/// The name of a planted key that is in there, if one is.
+pub fn leak(bytes: &[u8]) -> Option<&'static str> {
+    let holds = |key: &str| bytes.windows(key.len()).any(|part| part == key.as_bytes());
+    let found = PLANTED.iter().find(|(_, key)| holds(key));
+    found.map(|(name, _)| *name)
+}
+
+/// Panics if a planted key is in there; not while another panic tells what is wrong.
+#[track_caller]
+fn no_leak(what: &str, bytes: &[u8]) {
+    if let (Some(name), false) = (leak(bytes), std::thread::panicking()) {
+        panic!("the value of {name} is in {what}");
+    }
+}
+
 /// A home and a workspace on disk, gone when dropped.
 pub struct Place {
     folder: tempfile::TempDir,
@@ -55,7 +77,22 @@ impl Place {
         for name in ["home", "work", "out"] {
             std::fs::create_dir(folder.path().join(name)).expect("an empty folder takes another");
         }
-        Self { folder }
+        let place = Self { folder };
+        let (name, key) = PLANTED[0];
+        place.keep_key(&format!("{name}={key}\n"));
+        place
+    }
+
+    /// Writes `.env`, for its owner alone.
+    pub fn keep_key(&self, text: &str) {
+        let path = self.home().join(".env");
+        std::fs::write(&path, text).expect("the home can be written");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mine = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(&path, mine).expect("it is ours");
+        }
     }
 
     /// `REASONIX_HOME`.
@@ -87,8 +124,12 @@ impl Place {
 
     /// Writes a configuration with one provider `local` and its model `tiny`.
     pub fn configure(&self, url: &str, more: &str) {
+        let key = match more.contains("api_key_env") {
+            true => String::new(),
+            false => format!("api_key_env = \"{}\"\n", PLANTED[0].0),
+        };
         let text = format!(
-            "default_model = \"local/tiny\"\n\n[providers.local]\nbase_url = \"{url}\"\n{more}\nmodels = [{{ id = \"tiny\", context_window = 128000 }}]\n"
+            "default_model = \"local/tiny\"\n\n[providers.local]\nbase_url = \"{url}\"\n{key}{more}\nmodels = [{{ id = \"tiny\", context_window = 128000 }}]\n"
         );
         std::fs::write(self.home().join("config.toml"), text).expect("the home can be written");
     }
@@ -103,6 +144,28 @@ impl Place {
     fn real(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         path.canonicalize().expect("it was made")
+    }
+}
+
+impl Drop for Place {
+    /// What is left behind holds no key.
+    fn drop(&mut self) {
+        let mut folders = vec![self.folder.path().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (path, kind) = (entry.path(), entry.file_type());
+                let small = entry.metadata().is_ok_and(|data| data.len() < 16 << 20);
+                match kind {
+                    Ok(kind) if kind.is_dir() => folders.push(path),
+                    Ok(kind) if kind.is_file() && small && entry.file_name() != ".env" => {
+                        if let Ok(bytes) = std::fs::read(&path) {
+                            no_leak(&path.display().to_string(), &bytes);
+                        }
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
     }
 }
 
@@ -147,6 +210,8 @@ impl Running {
         command
             .env("REASONIX_HOME", place.home())
             .env("HOME", place.home());
+        let (name, key) = PLANTED[1];
+        command.env(name, key);
         command.env_remove("RUST_LOG");
         Self::spawn(command)
     }
@@ -385,5 +450,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
+        no_leak("a frame", &self.bytes);
+        no_leak("standard error", self.errors().as_bytes());
     }
 }

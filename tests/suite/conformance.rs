@@ -25,6 +25,7 @@ mod runtimes;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod schema;
+mod secrets;
 mod sessions;
 mod settle;
 mod shell;
