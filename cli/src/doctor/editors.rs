@@ -205,12 +205,25 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_says_the_same() {
-        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-        let readme = std::fs::read_to_string(readme).expect("it is there");
+    fn the_readme_and_the_page_on_editors_say_the_same() {
+        for page in ["README.md", "docs/editors.md"] {
+            let path = format!("{}/../{page}", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).expect("it is there");
+            for editor in Editor::value_variants() {
+                let snippet = plain(*editor);
+                assert!(text.contains(&snippet), "{page}: {editor:?}: {snippet}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_on_editors_names_the_check_of_each() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/editors.md");
+        let text = std::fs::read_to_string(path).expect("it is there");
         for editor in Editor::value_variants() {
-            let snippet = plain(*editor);
-            assert!(readme.contains(&snippet), "{editor:?}: {snippet}");
+            let value = editor.to_possible_value().expect("none is hidden");
+            let check = format!("`reasonix doctor --editor {}`", value.get_name());
+            assert!(text.contains(&check), "{check}");
         }
     }
 
