@@ -887,6 +887,14 @@ fn play(plan: &Plan) -> Result<(), TestCaseError> {
     // Longer than the longest of everything, a command's own limit included.
     sim.run_for(SECOND * 600);
     let gone = plan.outside == Outside::Gone;
+    // A person may take as long as they like over a form: the one wait without a limit.
+    let mut asked = editor_in(&sim).asked.iter();
+    let last = asked.rfind(|method| *method != "terminal/release");
+    let form = last.is_some_and(|method| method == "elicitation/create");
+    if form && sim.closed.is_none() && !sim.laws.unanswered().is_empty() {
+        sim.send(&json::cancel(&session));
+        sim.run_for(SECOND * 10);
+    }
     if !gone {
         prop_assert!(sim.laws.unanswered().is_empty(), "a turn did not end");
     }
