@@ -90,7 +90,8 @@ fn a_prompt_and_its_card_are_settled_once() {
     let cancel = |session: &str| json::cancel(session);
     let close = |session: &str| json::request(7, "session/close", json!({"sessionId": session}));
     let take_back = |_: &str| json::notification("$/cancel_request", json!({"requestId": 1}));
-    let ways: [(&str, &dyn Fn(&str) -> Value); 3] = [
+    type Way<'a> = &'a dyn Fn(&str) -> Value;
+    let ways: [(&str, Way<'_>); 3] = [
         ("cancel", &cancel),
         ("close", &close),
         ("take back", &take_back),
@@ -154,7 +155,8 @@ fn disposal_comes_to_rest() {
         "bash",
         json!({"command": "make", "run_in_background": true}),
     );
-    let kinds: [(&str, Value, Vec<(&str, Value)>); 4] = [
+    type Calls = Vec<(&'static str, Value)>;
+    let kinds: [(&str, Value, Calls); 4] = [
         ("a command", json!({}), vec![make()]),
         ("a terminal", everything(), vec![make()]),
         ("a form", everything(), vec![ask()]),
