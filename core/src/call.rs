@@ -232,7 +232,7 @@ pub struct Process {
     pub cwd: String,
     /// Variables set on top of the agent's own environment, from which the names of keys are
     /// taken away.
-    pub env: Vec<(String, String)>,
+    pub env: Vec<(String, Secret)>,
     /// Whether `Feed` reaches its standard input; else that is closed.
     pub stdin: bool,
     /// Where its standard error goes.

@@ -10,6 +10,7 @@
 //! | `wire` | frames, one scan a frame, JSON-RPC, ids, open requests both ways, SSE |
 //! | `permission` | postures, the ceiling, grants: one pure decision |
 //! | `protocol` | ACP v1: own schema types, `AgentSide` and its mirror `ClientSide` |
+//! | `mcp` | MCP servers: handshake, tools, calls, over stdio, Streamable HTTP and SSE |
 //! | `model` | OpenAI-compatible chat completions, retry decisions, the scripted model |
 //! | `tools` | the built-in tools: arguments → calls → result text, diff, locations |
 //! | `engine` | the agent loop: model → tools → model → stop |
@@ -41,6 +42,9 @@ pub mod permission;
 
 #[cfg(feature = "protocol")]
 pub mod protocol;
+
+#[cfg(feature = "mcp")]
+pub mod mcp;
 
 #[cfg(feature = "model")]
 pub mod model;

@@ -216,6 +216,32 @@ pub struct Limits {
     pub root_entries: usize,
     /// A session that was never prompted is removed after this long.
     pub unused_session: Duration,
+    /// MCP servers of one session; a request with more is refused.
+    pub max_mcp_servers: usize,
+    /// An MCP server has this long to be ready.
+    pub mcp_start: Duration,
+    /// A call of an MCP tool that brings neither an answer nor progress for this long has failed.
+    pub mcp_silence: Duration,
+    /// A call of an MCP tool takes at most this long.
+    pub mcp_call: Duration,
+    /// Longest message of an MCP server, bytes.
+    pub max_mcp_message: usize,
+    /// Tools of one MCP server that are offered.
+    pub max_mcp_tools: usize,
+    /// Pages of tools that are asked of one MCP server.
+    pub max_mcp_pages: usize,
+    /// Longest schema of an MCP tool, bytes.
+    pub max_mcp_schema: usize,
+    /// All that a model is told of the tools of one MCP server, bytes.
+    pub max_mcp_catalogue: usize,
+    /// Questions of one MCP server that are open at once; one more is declined.
+    pub max_mcp_asks: usize,
+    /// The first pause before an MCP server is tried again; each further one is twice as long.
+    pub mcp_pause: Duration,
+    /// The longest such pause.
+    pub max_mcp_pause: Duration,
+    /// Attempts to read on a stream of an MCP server that broke off without bringing anything.
+    pub mcp_resumes: u32,
 }
 
 impl Default for Limits {
@@ -323,6 +349,19 @@ impl Default for Limits {
             max_roots: 32,
             root_entries: 100_000,
             unused_session: Duration::from_secs(7 * 24 * 3600),
+            max_mcp_servers: 128,
+            mcp_start: Duration::from_secs(10),
+            mcp_silence: Duration::from_secs(300),
+            mcp_call: Duration::from_secs(3600),
+            max_mcp_message: 16 << 20,
+            max_mcp_tools: 512,
+            max_mcp_pages: 64,
+            max_mcp_schema: 64 << 10,
+            max_mcp_catalogue: 1 << 20,
+            max_mcp_asks: 8,
+            mcp_pause: Duration::from_millis(500),
+            max_mcp_pause: Duration::from_secs(30),
+            mcp_resumes: 5,
         }
     }
 }

@@ -74,6 +74,8 @@ pub enum Timer {
     CancelGrace,
     /// The end of the connection did not come to rest in time.
     CloseGrace,
+    /// An MCP server has a deadline, or is tried again.
+    Mcp,
     /// The peer has taken no byte for too long.
     PeerStalled,
     /// An embedder's own timer.

@@ -145,7 +145,12 @@ fn start(
     for name in hidden {
         command.env_remove(name);
     }
-    command.envs(process.env.iter().map(|(name, value)| (name, value)));
+    command.envs(
+        process
+            .env
+            .iter()
+            .map(|(name, value)| (name, value.reveal())),
+    );
     command.stdin(if process.stdin {
         Stdio::piped()
     } else {

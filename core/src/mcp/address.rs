@@ -1,0 +1,143 @@
+//! URLs, as far as they must be understood: their origin, and what a reference in them means. Knows
+//! no transport.
+
+use alloc::format;
+use alloc::string::String;
+
+/// The parts of an absolute `http` or `https` URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    scheme: &'a str,
+    authority: &'a str,
+    /// From the first `/` on; may be empty.
+    path: &'a str,
+}
+
+fn parts(url: &str) -> Option<Parts<'_>> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return None;
+    }
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let plain = |c: char| !c.is_whitespace() && !c.is_control() && c != '\\';
+    if host.is_empty() || host.starts_with(':') || !url.chars().all(plain) {
+        return None;
+    }
+    Some(Parts {
+        scheme,
+        authority,
+        path,
+    })
+}
+
+/// Whether it is an absolute URL that can be asked.
+pub(super) fn is_http(url: &str) -> bool {
+    parts(url).is_some()
+}
+
+/// Scheme, host and port, in one spelling; none if it is no such URL.
+pub(super) fn origin(url: &str) -> Option<String> {
+    let Parts {
+        scheme, authority, ..
+    } = parts(url)?;
+    let scheme = scheme.to_ascii_lowercase();
+    let host = authority.rsplit('@').next()?.to_ascii_lowercase();
+    let default = if scheme == "https" { ":443" } else { ":80" };
+    let host = host.strip_suffix(default).unwrap_or(&host);
+    Some(format!("{scheme}://{host}"))
+}
+
+/// What `reference`, found at `base`, means (RFC 3986, without `.` and `..`). None if `base` is no
+/// such URL or the reference leads to another scheme.
+pub(super) fn resolve(base: &str, reference: &str) -> Option<String> {
+    let reference = reference.trim();
+    let Parts {
+        scheme,
+        authority,
+        path,
+    } = parts(base)?;
+    let path = path.split(['?', '#']).next().unwrap_or("");
+    let found = if reference.contains("://") {
+        String::from(reference)
+    } else if let Some(rest) = reference.strip_prefix("//") {
+        format!("{scheme}://{rest}")
+    } else if reference.starts_with('/') {
+        format!("{scheme}://{authority}{reference}")
+    } else if reference.starts_with('?') {
+        format!("{scheme}://{authority}{path}{reference}")
+    } else {
+        let folder = path.rfind('/').map_or("/", |at| &path[..=at]);
+        format!("{scheme}://{authority}{folder}{reference}")
+    };
+    let found = match found.split_once('#') {
+        Some((before, _)) => String::from(before),
+        None => found,
+    };
+    is_http(&found).then_some(found)
+}
+
+/// What of a URL must not be shown: what stands before `@`, and the values of its query.
+pub(super) fn secrets(url: &str) -> impl Iterator<Item = &str> {
+    let login = parts(url).and_then(|it| it.authority.rsplit_once('@'));
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let login = login.map(|(login, _)| login);
+    let values = query
+        .split(['&', '#'])
+        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
+    login.into_iter().chain(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn references_mean_what_they_mean_where_they_were_found() {
+        let base = "http://h:8080/base/sse?x=1";
+        for (reference, expected) in [
+            ("/messages?s=1", Some("http://h:8080/messages?s=1")),
+            ("messages?x=1", Some("http://h:8080/base/messages?x=1")),
+            ("?s=2", Some("http://h:8080/base/sse?s=2")),
+            ("//o/m", Some("http://o/m")),
+            ("https://o/m#f", Some("https://o/m")),
+            ("ftp://o/m", None),
+            ("http://", None),
+        ] {
+            assert_eq!(resolve(base, reference).as_deref(), expected, "{reference}");
+        }
+        assert_eq!(resolve("http://h", "m").as_deref(), Some("http://h/m"));
+    }
+
+    #[test]
+    fn one_origin_has_one_spelling() {
+        for (one, other, same) in [
+            ("http://h/a", "HTTP://H:80/b", true),
+            ("https://h/a", "https://h:443", true),
+            ("https://h/a", "http://h/a", false),
+            ("http://h:1/a", "http://h:2/a", false),
+            ("http://u:p@h/a", "http://h/", true),
+        ] {
+            assert_eq!(origin(one) == origin(other), same, "{one} {other}");
+        }
+        for bad in [
+            "",
+            "h",
+            "file:///x",
+            "http://",
+            "http:///x",
+            "http://:80/",
+            "http://a b/",
+        ] {
+            assert_eq!(origin(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn logins_and_values_of_a_query_are_secret() {
+        let found: Vec<_> = secrets("https://me:pw@h/a?key=abc&x=1#f").collect();
+        assert_eq!(found, ["me:pw", "abc", "1"]);
+    }
+}

@@ -1,0 +1,325 @@
+//! One MCP server as somebody named it: what to run or where to ask, with what. Holds its secrets
+//! and shows none of them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use thiserror::Error;
+
+use super::address;
+use crate::secret::Secret;
+
+/// A server that may be asked.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// What people call it; not empty, no spaces around it.
+    pub name: String,
+    /// How it is reached.
+    pub way: Way,
+    /// What must never be shown.
+    secrets: Vec<Secret>,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Way {
+    /// A program, on its standard streams.
+    Stdio {
+        /// The program: absolute, or a name that is looked up.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables set for it.
+        env: Vec<(String, Secret)>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers of every request; names in lower case.
+        headers: Vec<(String, Secret)>,
+    },
+    /// HTTP with server-sent events, as it was before Streamable HTTP.
+    Sse {
+        /// The address.
+        url: String,
+        /// Headers of every request; names in lower case.
+        headers: Vec<(String, Secret)>,
+    },
+}
+
+/// What is wrong with an entry. Names no value: that may be secret.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntryFault {
+    /// No name.
+    #[error("its name is empty")]
+    Name,
+    /// No program.
+    #[error("its command is empty")]
+    Command,
+    /// A text that no program can be given.
+    #[error("a command, argument or variable holds a NUL")]
+    Nul,
+    /// A variable without a name, or with one that cannot be.
+    #[error("a variable of its env has a name that is empty or holds `=`")]
+    Variable,
+    /// No address.
+    #[error("its url is not an absolute http or https address")]
+    Url,
+    /// A header that cannot be sent.
+    #[error("a header has a name or value that HTTP does not allow")]
+    Header,
+    /// A header that the transport sets itself.
+    #[error("a header is one that the connection sets itself")]
+    Reserved,
+}
+
+impl Entry {
+    /// A server; the name loses the spaces around it.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be run or asked is refused here, not when it is tried.
+    pub fn new(name: &str, way: Way) -> Result<Self, EntryFault> {
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(EntryFault::Name);
+        }
+        let way = checked(way)?;
+        let mut entry = Self {
+            name: name.into(),
+            secrets: Vec::new(),
+            way,
+        };
+        entry.secrets = entry.find_secrets();
+        Ok(entry)
+    }
+
+    /// `text` without what must not be shown.
+    pub fn redact(&self, text: &mut String) {
+        for secret in &self.secrets {
+            secret.redact(text);
+        }
+    }
+
+    fn find_secrets(&self) -> Vec<Secret> {
+        let mut secrets = Vec::new();
+        match &self.way {
+            Way::Stdio { args, env, .. } => {
+                secrets.extend(env.iter().map(|(_, value)| value.clone()));
+                let mut named = false;
+                for arg in args {
+                    let (flag, value) = arg.split_once('=').unwrap_or((arg, ""));
+                    let value = if named { arg.as_str() } else { value };
+                    let telling = is_telling(flag);
+                    if (named || telling) && !value.is_empty() {
+                        secrets.push(Secret::new("argument", value));
+                    }
+                    named = telling && arg.starts_with('-') && !arg.contains('=');
+                }
+            }
+            Way::Http { url, headers } | Way::Sse { url, headers } => {
+                for (_, value) in headers {
+                    secrets.push(value.clone());
+                    // A server that shows what it was sent may show it without its scheme.
+                    if let Some((_, key)) = value.reveal().split_once(' ') {
+                        secrets.push(Secret::new(value.name(), key.trim()));
+                    }
+                }
+                secrets.extend(address::secrets(url).map(|text| Secret::new("address", text)));
+            }
+        }
+        // The longest first: one may be part of another.
+        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.reveal().len()));
+        secrets
+    }
+}
+
+/// Whether a flag of this name is followed by something that must not be shown.
+fn is_telling(flag: &str) -> bool {
+    let flag = flag.to_ascii_lowercase();
+    ["key", "token", "secret", "pass", "auth", "header"]
+        .iter()
+        .any(|word| flag.contains(word))
+}
+
+fn checked(way: Way) -> Result<Way, EntryFault> {
+    match way {
+        Way::Stdio { command, args, env } => {
+            if command.trim().is_empty() {
+                return Err(EntryFault::Command);
+            }
+            let texts = args.iter().chain([&command]);
+            let values = env.iter().map(|(_, value)| value.reveal());
+            if texts
+                .map(String::as_str)
+                .chain(values)
+                .any(|it| it.contains('\0'))
+            {
+                return Err(EntryFault::Nul);
+            }
+            let bad = |name: &str| name.trim().is_empty() || name.contains(['=', '\0']);
+            if env.iter().any(|(name, _)| bad(name)) {
+                return Err(EntryFault::Variable);
+            }
+            Ok(Way::Stdio { command, args, env })
+        }
+        Way::Http { url, headers } => {
+            let (url, headers) = checked_http(&url, headers)?;
+            Ok(Way::Http { url, headers })
+        }
+        Way::Sse { url, headers } => {
+            let (url, headers) = checked_http(&url, headers)?;
+            Ok(Way::Sse { url, headers })
+        }
+    }
+}
+
+type Headers = Vec<(String, Secret)>;
+
+fn checked_http(url: &str, headers: Headers) -> Result<(String, Headers), EntryFault> {
+    let url = url.trim();
+    if !address::is_http(url) {
+        return Err(EntryFault::Url);
+    }
+    let mut checked = Vec::with_capacity(headers.len());
+    for (name, value) in headers {
+        let name = name.trim().to_ascii_lowercase();
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let visible = |c: char| c == '\t' || !c.is_control();
+        if name.is_empty() || !name.bytes().all(token) || !value.reveal().chars().all(visible) {
+            return Err(EntryFault::Header);
+        }
+        const OURS: [&str; 7] = [
+            "content-length",
+            "content-type",
+            "transfer-encoding",
+            "host",
+            "connection",
+            "mcp-session-id",
+            "last-event-id",
+        ];
+        if OURS.contains(&name.as_str()) {
+            return Err(EntryFault::Reserved);
+        }
+        checked.push((name, value));
+    }
+    Ok((url.into(), checked))
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entry({:?}, {:?})", self.name, self.way)
+    }
+}
+
+/// Shows the kind only: addresses and arguments may hold secrets.
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse { .. } => "sse",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    fn stdio(command: &str, args: &[&str], env: &[(&str, &str)]) -> Way {
+        Way::Stdio {
+            command: command.into(),
+            args: args.iter().map(|&arg| arg.into()).collect(),
+            env: pairs(env),
+        }
+    }
+
+    fn http(url: &str, headers: &[(&str, &str)]) -> Way {
+        Way::Http {
+            url: url.into(),
+            headers: pairs(headers),
+        }
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, Secret)> {
+        let pair = |(name, value): &(&str, &str)| ((*name).into(), Secret::new(*name, *value));
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_run_or_asked_is_refused() {
+        let check = |name: &str, way, expected| {
+            assert_eq!(Entry::new(name, way).err(), expected, "{name}");
+        };
+        check("a", stdio("x", &["y"], &[("A", "1")]), None);
+        check("  ", stdio("x", &[], &[]), Some(EntryFault::Name));
+        check("a", stdio(" ", &[], &[]), Some(EntryFault::Command));
+        check("a", stdio("x", &["\0"], &[]), Some(EntryFault::Nul));
+        check("a", stdio("x", &[], &[("A", "\0")]), Some(EntryFault::Nul));
+        check(
+            "a",
+            stdio("x", &[], &[("A=", "")]),
+            Some(EntryFault::Variable),
+        );
+        check(
+            "a",
+            stdio("x", &[], &[(" ", "")]),
+            Some(EntryFault::Variable),
+        );
+        check("a", http("http://h", &[("X-Key", "1")]), None);
+        check("a", http("ftp://h", &[]), Some(EntryFault::Url));
+        check("a", http("/mcp", &[]), Some(EntryFault::Url));
+        check(
+            "a",
+            http("http://h", &[("X Y", "1")]),
+            Some(EntryFault::Header),
+        );
+        check(
+            "a",
+            http("http://h", &[("X", "1\r\nY: 2")]),
+            Some(EntryFault::Header),
+        );
+        check(
+            "a",
+            http("http://h", &[("Host", "x")]),
+            Some(EntryFault::Reserved),
+        );
+    }
+
+    #[test]
+    fn no_secret_of_an_entry_is_shown() {
+        let way = stdio(
+            "x",
+            &[
+                "--token",
+                "tok-123456",
+                "--api-key=key-123456",
+                "/a/path/that/is/long",
+            ],
+            &[("PASSWORD", "pw-1234567")],
+        );
+        let entry = Entry::new("a", way).unwrap();
+        let mut text = String::from("tok-123456 key-123456 pw-1234567 /a/path/that/is/long");
+        entry.redact(&mut text);
+        assert_eq!(
+            text,
+            "[redacted] [redacted] [redacted] /a/path/that/is/long"
+        );
+        assert_eq!(format!("{entry:?}"), "Entry(\"a\", stdio)");
+        let url = "https://me:password@h/?key=abcdefgh";
+        let entry = Entry::new("b", http(url, &[("Authorization", "Bearer sk-12345678")])).unwrap();
+        let mut text = format!("{url} Bearer sk-12345678, sk-12345678");
+        entry.redact(&mut text);
+        assert_eq!(
+            text,
+            "https://[redacted]@h/?key=[redacted] [redacted], [redacted]"
+        );
+        assert_eq!(format!("{entry:?}"), "Entry(\"b\", http)");
+    }
+}

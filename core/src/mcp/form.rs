@@ -1,0 +1,291 @@
+//! What a server asks the person (MCP, elicitation): whether it can be asked, and whether an answer
+//! fits. Knows neither who asks nor how it is shown.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::address;
+use super::shapes::Elicit;
+use crate::wire::text::cut;
+
+/// Longest message that is shown, bytes.
+const MAX_MESSAGE: usize = 2 << 10;
+
+/// Longest schema, and longest answer to a form, bytes.
+const MAX_FORM: usize = 32 << 10;
+
+/// What a server asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A form.
+    Form {
+        /// For the person, without control characters.
+        message: String,
+        /// The text of a flat JSON schema.
+        schema: String,
+    },
+    /// A page to open.
+    Page {
+        /// For the person, without control characters.
+        message: String,
+        /// The page: an http or https address.
+        url: String,
+        /// What the server calls it.
+        id: String,
+    },
+}
+
+/// What the person answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A form filled in (members with the text of their values), or a page agreed to.
+    Accept(BTreeMap<String, String>),
+    /// Refused, or it could not be asked.
+    Decline,
+    /// Dismissed.
+    Cancel,
+}
+
+impl Question {
+    /// Reads `elicitation/create`; none if it can be asked of no person.
+    pub(super) fn read(params: Option<&str>) -> Option<Self> {
+        let asked: Elicit<'_> = serde_json::from_str(params?).ok()?;
+        let message = message(&asked.message);
+        match asked.mode.as_deref() {
+            None | Some("form") => {
+                let schema = asked.requested_schema?.get();
+                let fields = Fields::read(schema)?;
+                if fields.properties.is_empty() {
+                    return None;
+                }
+                let schema = schema.replace(['\n', '\r', '\t'], " ");
+                Some(Self::Form { message, schema })
+            }
+            Some("url") => {
+                let url = asked.url.filter(|url| address::is_http(url))?;
+                let id = asked.elicitation_id.filter(|id| id.len() <= 256)?;
+                Some(Self::Page { message, url, id })
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The text of the content for the server, if the answer fits what was asked.
+    pub(super) fn accepts(&self, values: &BTreeMap<String, String>) -> Option<String> {
+        let Self::Form { schema, .. } = self else {
+            return Some("{}".into());
+        };
+        let fields = Fields::read(schema)?;
+        let fits = values.iter().all(|(name, value)| {
+            fields
+                .properties
+                .get(name)
+                .is_some_and(|field| field.takes(value))
+        });
+        let whole = fields.required.iter().all(|name| values.contains_key(name));
+        if !fits || !whole {
+            return None;
+        }
+        let raw: BTreeMap<&str, &RawValue> = values
+            .iter()
+            .map(|(name, value)| Some((name.as_str(), serde_json::from_str(value).ok()?)))
+            .collect::<Option<_>>()?;
+        let text = serde_json::to_string(&raw).ok()?;
+        (text.len() <= MAX_FORM).then_some(text)
+    }
+}
+
+fn message(text: &str) -> String {
+    let mut message = String::from("MCP server asks: ");
+    let plain = |c: char| c == '\n' || !c.is_control();
+    message.extend(text.chars().filter(|c| plain(*c)));
+    cut(&message, MAX_MESSAGE).to_owned()
+}
+
+#[derive(Deserialize)]
+struct Fields {
+    #[serde(rename = "type")]
+    kind: String,
+    properties: BTreeMap<String, Field>,
+    #[serde(default)]
+    required: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default, rename = "enum")]
+    choices: Option<Vec<String>>,
+    #[serde(default, rename = "oneOf")]
+    one_of: Option<Vec<Choice>>,
+    #[serde(default)]
+    items: Option<Items>,
+}
+
+#[derive(Deserialize)]
+struct Items {
+    #[serde(default, rename = "enum")]
+    choices: Option<Vec<String>>,
+    #[serde(default, rename = "anyOf")]
+    any_of: Option<Vec<Choice>>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(rename = "const")]
+    value: String,
+}
+
+impl Fields {
+    fn read(schema: &str) -> Option<Self> {
+        if schema.len() > MAX_FORM {
+            return None;
+        }
+        let fields: Self = serde_json::from_str(schema).ok()?;
+        let flat = |field: &Field| match field.kind.as_str() {
+            "string" | "number" | "integer" | "boolean" => true,
+            "array" => field
+                .items
+                .as_ref()
+                .is_some_and(|items| items.values().is_some()),
+            _ => false,
+        };
+        (fields.kind == "object" && fields.properties.values().all(flat)).then_some(fields)
+    }
+}
+
+impl Items {
+    fn values(&self) -> Option<Vec<&str>> {
+        either(self.choices.as_ref(), self.any_of.as_ref())
+    }
+}
+
+impl Field {
+    /// Whether the text of a value is one of this field.
+    fn takes(&self, value: &str) -> bool {
+        match self.kind.as_str() {
+            "string" => serde_json::from_str::<String>(value).is_ok_and(|text| {
+                either(self.choices.as_ref(), self.one_of.as_ref())
+                    .is_none_or(|known| known.contains(&text.as_str()))
+            }),
+            "boolean" => serde_json::from_str::<bool>(value).is_ok(),
+            "integer" => {
+                serde_json::from_str::<i64>(value).is_ok()
+                    || serde_json::from_str::<f64>(value).is_ok_and(|n| n % 1.0 == 0.0)
+            }
+            "number" => serde_json::from_str::<f64>(value).is_ok(),
+            "array" => {
+                let known = self
+                    .items
+                    .as_ref()
+                    .and_then(Items::values)
+                    .unwrap_or_default();
+                serde_json::from_str::<Vec<String>>(value)
+                    .is_ok_and(|all| all.iter().all(|one| known.contains(&one.as_str())))
+            }
+            _ => false,
+        }
+    }
+}
+
+fn either<'a>(
+    plain: Option<&'a Vec<String>>,
+    titled: Option<&'a Vec<Choice>>,
+) -> Option<Vec<&'a str>> {
+    match (plain, titled) {
+        (Some(plain), _) => Some(plain.iter().map(String::as_str).collect()),
+        (None, Some(titled)) => Some(titled.iter().map(|choice| choice.value.as_str()).collect()),
+        (None, None) => None,
+    }
+}
+
+/// The text of one line for a log: that a question was asked, never what was answered.
+pub(super) fn receipt(reply: &Reply) -> String {
+    let what = match reply {
+        Reply::Accept(_) => "accepted",
+        Reply::Decline => "declined",
+        Reply::Cancel => "dismissed",
+    };
+    format!("a question of the server was {what}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_person_can_be_asked_is_not_asked() {
+        for (params, asked) in [
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}}"#,
+                true,
+            ),
+            (
+                r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}"#,
+                false,
+            ),
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"object"}}}}"#,
+                false,
+            ),
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"array"}}}}"#,
+                false,
+            ),
+            (r#"{"message":"m"}"#, false),
+            (
+                r#"{"mode":"url","message":"m","url":"https://h/x","elicitationId":"e"}"#,
+                true,
+            ),
+            (
+                r#"{"mode":"url","message":"m","url":"file:///x","elicitationId":"e"}"#,
+                false,
+            ),
+            (r#"{"mode":"url","message":"m","url":"https://h/x"}"#, false),
+            (r#"{"mode":"voice","message":"m"}"#, false),
+        ] {
+            assert_eq!(Question::read(Some(params)).is_some(), asked, "{params}");
+        }
+        assert_eq!(message("a\u{7}b\nc"), "MCP server asks: ab\nc");
+        assert_eq!(message(&"x".repeat(9999)).len(), MAX_MESSAGE);
+    }
+
+    #[test]
+    fn one_value_that_does_not_fit_declines_the_whole_form() {
+        let question = Question::Form {
+            message: String::new(),
+            schema: r#"{"type":"object","required":["s"],"properties":{"s":{"type":"string"},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},"e":{"type":"string","enum":["x","y"]},"o":{"type":"string","oneOf":[{"const":"p","title":"P"}]},"m":{"type":"array","items":{"enum":["u","v"]}}}}"#.into(),
+        };
+        for (name, value, fits) in [
+            ("s", "\"\"", true),
+            ("s", "1", false),
+            ("i", "3", true),
+            ("i", "3.5", false),
+            ("n", "3.5", true),
+            ("b", "true", true),
+            ("b", "\"true\"", false),
+            ("e", "\"x\"", true),
+            ("e", "\"z\"", false),
+            ("o", "\"p\"", true),
+            ("o", "\"P\"", false),
+            ("m", "[\"u\",\"v\"]", true),
+            ("m", "[\"w\"]", false),
+            ("m", "\"u\"", false),
+            ("unknown", "1", false),
+        ] {
+            let mut values = BTreeMap::from([(String::from("s"), String::from("\"a\""))]);
+            values.insert(name.into(), value.into());
+            assert_eq!(question.accepts(&values).is_some(), fits, "{name} {value}");
+        }
+        assert_eq!(question.accepts(&BTreeMap::new()), None);
+        let long = BTreeMap::from([("s".into(), format!("\"{}\"", "x".repeat(MAX_FORM)))]);
+        assert_eq!(question.accepts(&long), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! The servers of one session: whose a tool is, how each one stands. Knows no messages.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::catalogue::{Tool, slugs};
+use super::form::Reply;
+use super::server::{Server, State};
+use super::{Context, Entry};
+use crate::call::News;
+use crate::ids::CallId;
+use crate::limits::Limits;
+use crate::time::{Deadline, Instant, Timer};
+
+/// Who asks the servers, and what its person can be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// The name of the program.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Whether the person can be shown forms.
+    pub forms: bool,
+    /// Whether the person can be asked to open a page.
+    pub pages: bool,
+}
+
+/// How one server stands, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status<'a> {
+    /// What people call it.
+    pub name: &'a str,
+    /// What stands before `__` in the names of its tools.
+    pub slug: &'a str,
+    /// `ready`, `connecting`, `failed`, `pending`, `disabled` or `idle`.
+    pub status: &'static str,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// Why it is not ready; no secrets.
+    pub error: Option<&'a str>,
+    /// The status of the HTTP answer that said so.
+    pub http_status: Option<u16>,
+}
+
+/// The servers of one session.
+#[derive(Debug, Default)]
+pub struct Hub {
+    servers: Vec<Server>,
+    asks: u64,
+}
+
+impl Hub {
+    /// Servers that are not started yet, in their order; those with `true` wait to be approved.
+    pub fn new(entries: Vec<(Entry, bool)>, client: &Client, cwd: &str) -> Self {
+        let slugs = slugs(entries.iter().map(|(entry, _)| entry.name.as_str()));
+        let servers = entries
+            .into_iter()
+            .zip(slugs)
+            .map(|((entry, pending), slug)| {
+                let state = if pending {
+                    State::Pending
+                } else {
+                    State::Resting {
+                        until: Instant::ZERO,
+                    }
+                };
+                Server::new(entry, slug, client.clone(), cwd.into(), state)
+            })
+            .collect();
+        Self { servers, asks: 0 }
+    }
+
+    /// Whether there is no server.
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// Begins to reach those that need no approval.
+    pub fn start(&mut self, cx: &mut Context<'_>) {
+        for server in &mut self.servers {
+            if matches!(server.state, State::Resting { .. }) {
+                server.start(cx);
+            }
+        }
+    }
+
+    /// The person decided on a server that waited for it.
+    pub fn decide(&mut self, cx: &mut Context<'_>, name: &str, approved: bool) {
+        for server in &mut self.servers {
+            if server.entry.name == name {
+                server.decide(cx, approved);
+            }
+        }
+    }
+
+    /// The tools of all servers, in the order of the servers.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.servers.iter().flat_map(|server| &server.tools)
+    }
+
+    /// What the names of their tools begin with, `__` included.
+    pub fn prefixes(&self) -> impl Iterator<Item = String> {
+        self.servers
+            .iter()
+            .map(|server| format!("{}__", server.slug))
+    }
+
+    /// How each server stands, in their order.
+    pub fn status(&self) -> impl Iterator<Item = Status<'_>> {
+        self.servers.iter().map(|server| {
+            let (status, error, http_status) = match &server.state {
+                State::Pending => ("pending", None, None),
+                State::Disabled | State::Closed => ("disabled", None, None),
+                State::Connecting { .. } | State::Resting { .. } => ("connecting", None, None),
+                State::Ready => ("ready", None, None),
+                State::Down {
+                    why, status, lost, ..
+                } => {
+                    let shown = if *lost { "idle" } else { "failed" };
+                    (shown, Some(why.as_str()), *status)
+                }
+            };
+            Status {
+                name: &server.entry.name,
+                slug: &server.slug,
+                status,
+                tools: server.names().len(),
+                error,
+                http_status,
+            }
+        })
+    }
+
+    /// A call of a tool, under a number that its caller gives. It is answered by
+    /// [`Output::Done`](super::Output::Done) exactly once, unless it is cancelled before.
+    pub fn call(&mut self, cx: &mut Context<'_>, id: CallId, tool: &str, arguments: &str) {
+        let of = |server: &&mut Server| {
+            tool.strip_prefix(server.slug.as_str())
+                .is_some_and(|rest| rest.starts_with("__"))
+        };
+        match self.servers.iter_mut().find(of) {
+            Some(server) => server.call(cx, id, tool, arguments),
+            None => cx.out.push_back(super::Output::Done {
+                call: id,
+                result: Err(format!("There is no MCP server with a tool {tool}.")),
+            }),
+        }
+    }
+
+    /// The caller of this call does not wait any more; no answer follows.
+    pub fn cancel(&mut self, cx: &mut Context<'_>, id: CallId) {
+        for server in &mut self.servers {
+            server.cancel(cx, id);
+        }
+    }
+
+    /// The person answered, or could not be asked. Late answers do nothing.
+    pub fn answered(&mut self, cx: &mut Context<'_>, ask: u64, reply: &Reply) {
+        for server in &mut self.servers {
+            if server.asks.contains_key(&ask) {
+                server.answered(cx, ask, reply.clone());
+            }
+        }
+    }
+
+    /// News of a call of the system that it began. Late ones do nothing.
+    pub fn handle_news(&mut self, cx: &mut Context<'_>, id: CallId, news: News<'_>) {
+        for server in &mut self.servers {
+            if server.handle_news(cx, id, news.clone(), &mut self.asks) {
+                return;
+            }
+        }
+    }
+
+    /// The passing of time. Early, late or twice is harmless.
+    pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
+        for server in &mut self.servers {
+            server.handle_timeout(cx);
+        }
+    }
+
+    /// When to wake it if nothing happens.
+    pub fn deadline(&self, limits: &Limits) -> Option<Deadline> {
+        let at = self
+            .servers
+            .iter()
+            .filter_map(|server| server.deadline(limits))
+            .min()?;
+        Some(Deadline {
+            at,
+            why: Timer::Mcp,
+        })
+    }
+
+    /// Bytes that it will take now from a call of the system that it began.
+    pub fn room(&self, limits: &Limits) -> usize {
+        self.servers
+            .first()
+            .map_or(limits.call_window, |server| server.room(limits))
+    }
+
+    /// The session ends: every server is told, every call answered.
+    pub fn close(&mut self, cx: &mut Context<'_>) {
+        for server in &mut self.servers {
+            server.close(cx);
+        }
+    }
+
+    /// Hides what must not be shown of any server.
+    pub fn redact(&self, text: &mut String) {
+        for server in &self.servers {
+            server.entry.redact(text);
+        }
+    }
+
+    /// Names of the servers that wait to be approved.
+    pub fn pending(&self) -> BTreeSet<String> {
+        self.servers
+            .iter()
+            .filter(|server| server.state == State::Pending)
+            .map(|server| server.entry.name.clone())
+            .collect()
+    }
+}

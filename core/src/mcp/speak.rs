@@ -1,0 +1,233 @@
+//! What a server says: answers to our requests, requests and notifications of its own. Knows no
+//! transport.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::catalogue::{Pages, one_line};
+use super::form::{Question, Reply};
+use super::server::{Sent, Server, State};
+use super::shapes::{
+    Empty, Initialized, ListParams, Logged, Progress, Root, Roots, ToolPage, VERSIONS, WasCancelled,
+};
+use super::transport::Fault;
+use super::{Context, Output, result};
+use crate::wire::rpc::{self, Message};
+use crate::wire::{RequestId, RpcError};
+
+impl Server {
+    /// One message.
+    pub(super) fn frame(&mut self, cx: &mut Context<'_>, frame: &[u8], asks: &mut u64) {
+        match rpc::read(frame, cx.limits.max_depth) {
+            Ok(Message::Request { id, method, params }) => {
+                self.asked(cx, &id, &method, params, asks);
+            }
+            Ok(Message::Notification { method, params }) => self.told(cx, &method, params),
+            Ok(Message::Response { id, result }) => self.heard(cx, &id, result),
+            Err(fault) => {
+                self.log(cx, &format!("{}", fault.fault));
+                if let Some(id) = fault.spoils.as_ref().and_then(RequestId::as_u64) {
+                    self.unanswered(cx, id, "its answer cannot be read");
+                }
+            }
+        }
+    }
+
+    fn heard(&mut self, cx: &mut Context<'_>, id: &RequestId, answer: Result<&str, RpcError>) {
+        // Late answers, answers given twice and answers to nothing leave no trace.
+        let Some((number, sent)) = self.requests.settle(id) else {
+            return;
+        };
+        self.settled(cx, number);
+        match sent {
+            Sent::Initialize => match answer {
+                Ok(text) => self.introduced(cx, text),
+                Err(error) => self.down(cx, Fault::new(format!("it refused: {error}"))),
+            },
+            Sent::Tools => match answer {
+                Ok(text) => self.page(cx, text),
+                // A server without the method has no tools.
+                Err(error) if error.code == -32601 => self.whole(cx, Pages::default()),
+                Err(error) => self.no_tools(cx, &format!("{error}")),
+            },
+            Sent::Call(call) => {
+                let lists = self
+                    .wanted(call)
+                    .map(|wanted| (wanted.lists, wanted.tool.clone()));
+                let Some((lists, tool)) = lists else { return };
+                if !self.take_call(call) {
+                    return;
+                }
+                let resource = tool.ends_with("__read_resource");
+                let done = match answer {
+                    Ok(text) if lists => result::resources(text),
+                    Ok(text) if resource && is_resource(text) => result::resource(text),
+                    Ok(text) => result::tool(text),
+                    Err(error) => Err(format!("The MCP server answered with an error: {error}")),
+                };
+                self.answer(cx, call, done);
+            }
+        }
+    }
+
+    fn introduced(&mut self, cx: &mut Context<'_>, text: &str) {
+        let Ok(hello) = serde_json::from_str::<Initialized<'_>>(text) else {
+            return self.down(cx, Fault::new("its answer to initialize cannot be read"));
+        };
+        if !VERSIONS.contains(&hello.protocol_version.as_str()) {
+            let version = one_line(&hello.protocol_version, 40);
+            let why =
+                format!("it speaks version {version} of the protocol, which is not known here");
+            return self.down(cx, Fault::new(why));
+        }
+        self.resources = hello.capabilities.resources.is_some();
+        let tools = hello.capabilities.tools.is_some();
+        self.agreed(cx, &hello.protocol_version, tools);
+    }
+
+    fn page(&mut self, cx: &mut Context<'_>, text: &str) {
+        let Ok(page) = serde_json::from_str::<ToolPage<'_>>(text) else {
+            return self.no_tools(cx, "its list of tools cannot be read");
+        };
+        let mut pages = self.pages.take().unwrap_or_default();
+        for tool in page.tools {
+            pages.take(tool.get(), cx.limits);
+        }
+        match page.next_cursor {
+            Some(cursor) if pages.follow(&cursor, cx.limits) => {
+                self.pages = Some(pages);
+                let params = ListParams {
+                    cursor: Some(&cursor),
+                };
+                self.request(cx, Sent::Tools, "tools/list", &params);
+            }
+            Some(_) | None => self.whole(cx, pages),
+        }
+    }
+
+    fn whole(&mut self, cx: &mut Context<'_>, pages: Pages) {
+        self.pages = None;
+        self.listed(cx, pages);
+    }
+
+    fn no_tools(&mut self, cx: &mut Context<'_>, why: &str) {
+        self.pages = None;
+        if self.state == State::Ready {
+            self.log(cx, why);
+        } else {
+            self.down(cx, Fault::new(why));
+        }
+    }
+
+    fn asked(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: &RequestId,
+        method: &str,
+        params: Option<&str>,
+        asks: &mut u64,
+    ) {
+        match method {
+            "ping" => self.result(cx, id, &Empty {}),
+            "roots/list" => {
+                let uri = self.root();
+                let root = Root {
+                    uri: &uri,
+                    name: "workspace",
+                };
+                self.result(cx, id, &Roots { roots: [root] });
+            }
+            "elicitation/create" => self.elicit(cx, id, params, asks),
+            "sampling/createMessage" => {
+                let why = "sampling is not offered: servers get no model of the person's";
+                self.refuse(cx, id, &RpcError::new(-32601, why));
+            }
+            other => self.refuse(cx, id, &RpcError::method_not_found(other)),
+        }
+    }
+
+    fn elicit(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: &RequestId,
+        params: Option<&str>,
+        asks: &mut u64,
+    ) {
+        let question = Question::read(params);
+        let offered = question.as_ref().is_some_and(|question| match question {
+            Question::Form { .. } => self.client.forms,
+            Question::Page { .. } => self.client.pages,
+        });
+        let twice = self.asks.values().any(|(open, _)| open == id);
+        match question {
+            Some(question) if offered && !twice && self.asks.len() < cx.limits.max_mcp_asks => {
+                *asks += 1;
+                self.asks.insert(*asks, (id.clone(), question.clone()));
+                let ask = *asks;
+                cx.out.push_back(Output::Ask { ask, question });
+            }
+            Some(_) | None => self.reply(cx, id, Reply::Decline, None),
+        }
+    }
+
+    fn told(&mut self, cx: &mut Context<'_>, method: &str, params: Option<&str>) {
+        let params = params.unwrap_or("{}");
+        match method {
+            "notifications/tools/list_changed" if self.state == State::Ready => self.list_tools(cx),
+            "notifications/progress" => {
+                if let Ok(progress) = serde_json::from_str::<Progress<'_>>(params) {
+                    self.progress(cx, &progress);
+                }
+            }
+            "notifications/cancelled" => {
+                let Ok(cancelled) = serde_json::from_str::<WasCancelled<'_>>(params) else {
+                    return;
+                };
+                let Some(id) = RequestId::from_json(cancelled.request_id.get()) else {
+                    return;
+                };
+                let ask = self.asks.iter().find(|(_, (open, _))| *open == id);
+                if let Some(ask) = ask.map(|(ask, _)| *ask) {
+                    self.asks.remove(&ask);
+                    cx.out.push_back(Output::Withdraw { ask });
+                }
+            }
+            "notifications/message" => {
+                if let Ok(logged) = serde_json::from_str::<Logged<'_>>(params) {
+                    let level = logged.level.unwrap_or_default();
+                    let data = logged.data.map_or("", |data| data.get());
+                    self.log(cx, &format!("{level}: {data}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn progress(&mut self, cx: &mut Context<'_>, progress: &Progress<'_>) {
+        let token = RequestId::from_json(progress.progress_token.get());
+        let number = token.as_ref().and_then(RequestId::as_u64);
+        let Some(Sent::Call(call)) = number.and_then(|number| self.requests.get(number)) else {
+            return;
+        };
+        let call = *call;
+        let Some(wanted) = self.wanted_mut(call) else {
+            return;
+        };
+        wanted.heard = cx.now;
+        let done = progress.progress.map_or("", |done| done.get());
+        let mut text = String::from(done);
+        if let Some(total) = progress.total {
+            text = format!("{done}/{}", total.get());
+        }
+        if let Some(message) = &progress.message {
+            text = format!("{text} {message}");
+        }
+        let mut text = one_line(&text, 400);
+        self.entry.redact(&mut text);
+        cx.out.push_back(Output::Progress { call, text });
+    }
+}
+
+fn is_resource(text: &str) -> bool {
+    text.contains("\"contents\"")
+}

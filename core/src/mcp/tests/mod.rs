@@ -1,0 +1,7 @@
+//! Servers that behave and servers that do not, in a simulated world: no process, no socket, a
+//! virtual clock.
+
+mod http;
+mod property;
+mod stdio;
+mod world;

@@ -1,0 +1,203 @@
+//! HTTP with server-sent events, as it was before Streamable HTTP (protocol 2024-11-05): one stream
+//! of everything the server says, whose first event names the address that messages are posted to.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::exchange::{self, Body, Place, Said};
+use super::{Arrived, Fault, Outgoing};
+use crate::call::{HeaderValue, News};
+use crate::ids::CallId;
+use crate::mcp::{Context, Output, address};
+use crate::secret::Secret;
+
+/// Messages that wait for the address they go to.
+const MAX_WAITING: usize = 64;
+
+#[derive(Debug)]
+pub(in crate::mcp) struct Sse {
+    url: String,
+    headers: Vec<(String, Secret)>,
+    stream: CallId,
+    body: Body,
+    endpoint: Option<String>,
+    waiting: Vec<Outgoing>,
+    posts: BTreeMap<CallId, Post>,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Post {
+    request: Option<u64>,
+    body: Body,
+}
+
+impl Sse {
+    pub fn start(url: &str, headers: &[(String, Secret)], cx: &mut Context<'_>) -> Self {
+        let accept = HeaderValue::Plain("text/event-stream".into());
+        let more = Vec::from([("accept", accept)]);
+        Self {
+            stream: exchange::start(cx, "GET", url, headers, more, Vec::new()),
+            url: url.into(),
+            headers: headers.to_vec(),
+            body: Body::Head,
+            endpoint: None,
+            waiting: Vec::new(),
+            posts: BTreeMap::new(),
+            over: false,
+        }
+    }
+
+    pub fn send(&mut self, cx: &mut Context<'_>, message: Outgoing) {
+        if self.over {
+            return;
+        }
+        let Some(endpoint) = &self.endpoint else {
+            if self.waiting.len() < MAX_WAITING {
+                self.waiting.push(message);
+            }
+            return;
+        };
+        let json = HeaderValue::Plain("application/json".into());
+        let more = Vec::from([("content-type", json)]);
+        let id = exchange::start(cx, "POST", endpoint, &self.headers, more, message.bytes);
+        let post = Post {
+            request: message.request,
+            body: Body::Head,
+        };
+        self.posts.insert(id, post);
+    }
+
+    pub fn handle_news(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: CallId,
+        news: News<'_>,
+        arrived: &mut VecDeque<Arrived>,
+    ) -> bool {
+        if id == self.stream {
+            if !self.over {
+                self.stream_news(cx, news, arrived);
+            }
+            return true;
+        }
+        let Some(post) = self.posts.get_mut(&id) else {
+            return false;
+        };
+        let why = match news {
+            News::Opened(head) => {
+                post.body.open(head, cx.limits);
+                // What is not a refusal says nothing here.
+                if !matches!(post.body, Body::Refused { .. }) {
+                    post.body = Body::Ignored;
+                }
+                None
+            }
+            News::Bytes { bytes, .. } => {
+                let mut place = Place::default();
+                post.body
+                    .push(bytes, &mut place, &mut VecDeque::new(), cx.limits);
+                None
+            }
+            News::Done(_) => match &post.body {
+                Body::Refused { head, text } => Some(exchange::refusal(head, text)),
+                Body::Head => Some("no answer to a message".into()),
+                Body::Json(_) | Body::Events(_) | Body::Ignored => {
+                    self.posts.remove(&id);
+                    None
+                }
+            },
+            News::Failed(fault) => Some(format!("{fault}")),
+            News::Fed(_) => None,
+        };
+        if let Some(why) = why
+            && let Some(post) = self.posts.remove(&id)
+            && let Some(id) = post.request
+        {
+            arrived.push_back(Arrived::Unanswered { id, why });
+        }
+        true
+    }
+
+    pub fn close(&mut self, cx: &mut Context<'_>) {
+        if !self.over {
+            self.over = true;
+            cx.out.push_back(Output::Abort { id: self.stream });
+            for id in core::mem::take(&mut self.posts).into_keys() {
+                cx.out.push_back(Output::Abort { id });
+            }
+        }
+    }
+
+    fn stream_news(
+        &mut self,
+        cx: &mut Context<'_>,
+        news: News<'_>,
+        arrived: &mut VecDeque<Arrived>,
+    ) {
+        let down = match news {
+            News::Opened(head) => {
+                self.body.open(head, cx.limits);
+                match &self.body {
+                    Body::Json(_) | Body::Ignored => {
+                        Some(Fault::new("what is at its address is no stream of events"))
+                    }
+                    Body::Head | Body::Refused { .. } | Body::Events(_) => None,
+                }
+            }
+            News::Bytes { bytes, .. } => {
+                let mut said = VecDeque::new();
+                let mut place = Place::default();
+                self.body.push(bytes, &mut place, &mut said, cx.limits);
+                said.into_iter()
+                    .find_map(|said| self.said(cx, said, arrived))
+            }
+            News::Done(_) | News::Failed(_) => Some(match (&self.body, news) {
+                (Body::Refused { head, text }, _) => Fault {
+                    why: exchange::refusal(head, text),
+                    status: Some(head.status),
+                },
+                (_, News::Failed(fault)) => Fault::new(format!("{fault}")),
+                (_, _) => Fault::new("its stream of events ended"),
+            }),
+            News::Fed(_) => None,
+        };
+        if let Some(fault) = down {
+            self.close(cx);
+            arrived.push_back(Arrived::Down(fault));
+        }
+    }
+
+    /// One event; gives why the server cannot be used.
+    fn said(
+        &mut self,
+        cx: &mut Context<'_>,
+        said: Said,
+        arrived: &mut VecDeque<Arrived>,
+    ) -> Option<Fault> {
+        match said {
+            Said::Event { name, data } if name.as_deref() == Some("endpoint") => {
+                let endpoint = address::resolve(&self.url, &data);
+                let same = |it: &String| address::origin(it) == address::origin(&self.url);
+                let Some(endpoint) = endpoint.filter(same) else {
+                    return Some(Fault::new(
+                        "it wants messages posted to another host, which is not done",
+                    ));
+                };
+                self.endpoint = Some(endpoint);
+                for message in core::mem::take(&mut self.waiting) {
+                    self.send(cx, message);
+                }
+                None
+            }
+            Said::Event { name, data } if name.as_deref().is_none_or(|it| it == "message") => {
+                arrived.push_back(Arrived::Frame(data.into_bytes()));
+                None
+            }
+            Said::Event { .. } => None,
+            Said::TooLong => Some(Fault::new("it sent a message longer than is taken")),
+        }
+    }
+}
