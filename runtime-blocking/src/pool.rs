@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::calls::Job;
 
-/// Most threads; more work waits.
-const THREADS: usize = 64;
+/// Most threads; more work waits. Streams that stay open hold one each.
+const THREADS: usize = 512;
 
 /// How long a thread waits for more work.
 const IDLE: Duration = Duration::from_secs(10);

@@ -120,6 +120,8 @@ impl Agent {
         capabilities.prompt_capabilities.image = true;
         capabilities.prompt_capabilities.embedded_context = true;
         capabilities.load_session = true;
+        capabilities.mcp_capabilities.http = true;
+        capabilities.mcp_capabilities.sse = true;
         capabilities.session_capabilities.close = Some(Marker::default());
         capabilities.session_capabilities.list = Some(Marker::default());
         capabilities.session_capabilities.resume = Some(Marker::default());
@@ -363,7 +365,7 @@ impl Agent {
         let Some(key) = self.asks.remove(&ask) else {
             return;
         };
-        if self.editor_answered(key, ask, answer) {
+        if self.editor_answered(key, ask, answer) || self.elicited(key, ask, answer) {
             return;
         }
         let Some(session) = self.sessions.get_mut(&key) else {
@@ -572,6 +574,7 @@ impl Agent {
     pub(super) fn close_session(&mut self, key: SessionKey) -> Option<StoreKey> {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
         self.leave_editor(key);
+        self.close_servers(key);
         let session = self.sessions.remove(&key)?;
         self.give_up_tmp(Some(key));
         self.leave_inbox(session.store);

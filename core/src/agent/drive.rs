@@ -119,6 +119,8 @@ impl Agent {
         });
         let wanted = Deadline::earlier(session.engine.deadline(), session.editor.deadline());
         let wanted = Deadline::earlier(wanted, patience);
+        let servers = session.servers.hub.deadline(&self.config.limits);
+        let wanted = Deadline::earlier(wanted, servers);
         if wanted != session.timer {
             if let Some(old) = session.timer {
                 self.timers.remove(&(old, key));
@@ -152,7 +154,13 @@ impl Agent {
         while let Some(output) = self.said.pop_front() {
             self.follow(key, &output);
             match output {
+                Output::Start {
+                    id,
+                    call: crate::call::Call::Custom { name, arguments },
+                    ..
+                } if self.call_server(key, id, &name, &arguments) => {}
                 Output::Start { id, call, tool } => self.carry_out(key, id, call, tool),
+                Output::Abort { id } if self.cancel_server(key, id) => {}
                 Output::Abort { id } => self.abort_call(key, id),
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),

@@ -29,7 +29,7 @@ use crate::ids::SessionKey;
 use crate::protocol::Asked;
 use crate::protocol::methods::{LoadSession, ResumeSession};
 use crate::protocol::schema::{
-    LoadSessionRequest, ResumeSessionRequest, SessionId, SessionUpdate, SystemPrompt,
+    LoadSessionRequest, McpServer, ResumeSessionRequest, SessionId, SessionUpdate, SystemPrompt,
 };
 use crate::store::{Lines, Summary};
 use crate::wire::{RequestKey, RpcError};
@@ -68,8 +68,9 @@ pub(super) struct Loading {
     pub(super) notes: Vec<String>,
 }
 
-/// The working directory of a request, the folders beside it, and what the client tells the model.
-struct Folders(String, Vec<String>, Option<SystemPrompt>);
+/// The working directory of a request, the folders beside it, what the client tells the model, and
+/// the MCP servers.
+struct Folders(String, Vec<String>, Option<SystemPrompt>, Vec<McpServer>);
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +134,8 @@ impl Agent {
         );
         let key = asked.key();
         let (id, cwd) = (request.session_id, request.cwd);
-        let folders = Folders(cwd, request.additional_directories, request.system_prompt);
+        let (prompt, servers) = (request.system_prompt, request.mcp_servers);
+        let folders = Folders(cwd, request.additional_directories, prompt, servers);
         self.reopen(key, How::Load(asked), session, id, folders, checked);
     }
 
@@ -152,7 +154,8 @@ impl Agent {
         );
         let key = asked.key();
         let (id, cwd) = (request.session_id, request.cwd);
-        let folders = Folders(cwd, request.additional_directories, request.system_prompt);
+        let (prompt, servers) = (request.system_prompt, request.mcp_servers);
+        let folders = Folders(cwd, request.additional_directories, prompt, servers);
         self.reopen(key, How::Resume(asked), session, id, folders, checked);
     }
 
@@ -162,7 +165,7 @@ impl Agent {
         how: How,
         live: Option<SessionKey>,
         id: SessionId,
-        Folders(cwd, directories, prompt): Folders,
+        Folders(cwd, directories, prompt, servers): Folders,
         checked: Result<(), RpcError>,
     ) {
         // What it is set to is read from its transcript.
@@ -175,6 +178,7 @@ impl Agent {
         };
         let mut opening = Opening::new(how, id.clone(), cwd, directories, axes);
         opening.prompt = prompt;
+        opening.servers = servers;
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
         self.openings.insert(key, opening);
         if let Err(error) = checked.and_then(|()| self.check_sandbox()) {

@@ -17,6 +17,7 @@ mod forms;
 mod inbox;
 mod listing;
 mod loading;
+mod mcp;
 pub mod models;
 mod opening;
 mod options;
@@ -173,6 +174,8 @@ enum Owner {
     Session(SessionKey),
     /// A look at the disk on behalf of a call that an editor has a part in.
     Editor(SessionKey),
+    /// The MCP servers of a session.
+    Servers(SessionKey),
     /// `authenticate`.
     Authenticating,
     /// `/reload`.
@@ -229,6 +232,8 @@ pub struct Agent {
     queue: VecDeque<SessionKey>,
     /// What the engine of the moment says; empty between two of its steps.
     said: VecDeque<Output>,
+    /// What MCP servers said to calls of engines.
+    heard: VecDeque<(SessionKey, CallId, mcp::Heard)>,
     /// Bytes that calls brought to sessions that have not taken them in.
     unread: usize,
     /// When the client finished.
@@ -241,6 +246,8 @@ pub struct Agent {
 /// Effects that are not borrowed.
 enum Owned {
     Start(CallId, Call),
+    Feed(CallId, Vec<u8>),
+    FeedEnd(CallId),
     Abort(CallId),
     Report(Report),
 }
@@ -286,6 +293,7 @@ impl Agent {
             old_tmps: BTreeMap::new(),
             queue: VecDeque::new(),
             said: VecDeque::new(),
+            heard: VecDeque::new(),
             unread: 0,
             finished: None,
             effects: VecDeque::new(),
@@ -348,6 +356,9 @@ impl Agent {
             }
             Some(Owner::Editor(key)) => self.looked(key, id, news),
             Some(Owner::Reloading(key)) => self.reloaded(key, news),
+            Some(Owner::Servers(key)) => {
+                self.with_servers(key, |hub, cx| hub.handle_news(cx, id, news));
+            }
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
             Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
@@ -367,6 +378,7 @@ impl Agent {
         let keys: Vec<_> = self.sessions.keys().copied().collect();
         for key in keys {
             self.with_engine(key, |engine, cx| engine.dispose(cx));
+            self.close_servers(key);
         }
     }
 
@@ -375,6 +387,7 @@ impl Agent {
             return;
         }
         self.queue.clear();
+        self.heard.clear();
         self.timers.clear();
         // Nothing begins any more.
         self.openings.clear();
@@ -418,6 +431,9 @@ impl Agent {
                 }
                 self.closing = Closing::Closed;
                 return Work::Close(reason);
+            }
+            if self.pass_heard() {
+                continue;
             }
             match self.side.step() {
                 Step::Frame(frame) => return Work::Frame(frame),
@@ -483,6 +499,7 @@ impl Machine for Agent {
             self.editor_due(key);
             self.with_engine(key, |engine, cx| engine.handle_timeout(cx));
             self.lose_patience(key);
+            self.with_servers(key, |hub, cx| hub.handle_timeout(cx));
         }
     }
 
@@ -492,6 +509,8 @@ impl Machine for Agent {
         }
         match self.work() {
             Work::Effect(Owned::Start(id, call)) => Next::Do(Effect::Start { id, call }),
+            Work::Effect(Owned::Feed(id, bytes)) => Next::Do(Effect::Feed { id, bytes }),
+            Work::Effect(Owned::FeedEnd(id)) => Next::Do(Effect::FeedEnd { id }),
             Work::Effect(Owned::Abort(id)) => Next::Do(Effect::Abort { id }),
             Work::Effect(Owned::Report(report)) => Next::Do(Effect::Report(report)),
             Work::Frame(frame) => Next::Do(Effect::Transmit(self.side.frame(frame))),
@@ -505,6 +524,12 @@ impl Machine for Agent {
             Source::Peer => self.side.room(Source::Peer),
             Source::Call(id) => match self.calls.get(&id) {
                 Some(Owner::Session(key)) => self.engine_room(*key, id),
+                Some(Owner::Servers(key)) => self
+                    .sessions
+                    .get(key)
+                    .map_or(self.config.limits.call_window, |session| {
+                        session.servers.hub.room(id, &self.config.limits)
+                    }),
                 // Small answers, or a call nobody waits for: let it come and be over.
                 Some(
                     Owner::Opening(_)

@@ -34,9 +34,9 @@ use crate::error::{IoFault, IoKind};
 use crate::ids::{CallId, SessionKey};
 use crate::protocol::methods::{LoadSession, NewSession, ResumeSession};
 use crate::protocol::schema::{
-    ContentBlock, ContentChunk, LoadSessionResponse, NewSessionRequest, NewSessionResponse,
-    ResumeSessionResponse, SessionConfigOption, SessionId, SessionModeState, SessionUpdate,
-    SystemPrompt,
+    ContentBlock, ContentChunk, LoadSessionResponse, McpServer, NewSessionRequest,
+    NewSessionResponse, ResumeSessionResponse, SessionConfigOption, SessionId, SessionModeState,
+    SessionUpdate, SystemPrompt,
 };
 use crate::protocol::{AgentSide, Asked};
 use crate::store::{SessionFiles, Summary};
@@ -52,6 +52,8 @@ pub(super) struct Opening {
     pub(super) root: Option<String>,
     /// Its folders beside that.
     pub(super) roots: Roots,
+    /// Its MCP servers, which were checked.
+    pub(super) servers: Vec<McpServer>,
     /// Project files being read, by the place they have in the prompt.
     reading: BTreeMap<CallId, usize>,
     project: Vec<Option<ProjectFile>>,
@@ -143,6 +145,7 @@ impl Opening {
             axes,
             root: None,
             roots: Roots::new(directories),
+            servers: Vec::new(),
             reading: BTreeMap::new(),
             project: Vec::new(),
             store_call: None,
@@ -182,6 +185,7 @@ impl Agent {
                 let how = How::New(asked);
                 let mut opening = Opening::new(how, id, cwd, additional_directories, axes);
                 opening.prompt = system_prompt;
+                opening.servers = mcp_servers;
                 self.openings.insert(key, opening);
                 self.resolve_cwd(key);
             }
@@ -526,6 +530,7 @@ impl Agent {
                 unread: 0,
                 titled,
                 queued: false,
+                servers: Default::default(),
                 timer: None,
             }),
         );
@@ -540,5 +545,6 @@ impl Agent {
         self.enqueue(session);
         self.tell_commands(session);
         self.tell_usage(session);
+        self.take_servers(session, &opening.servers);
     }
 }

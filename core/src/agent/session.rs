@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::content::Attachment;
 use super::editor::Editor;
+use super::mcp::Servers;
 use super::options::Axes;
 use super::roots::Directories;
 use super::saving::StoreKey;
@@ -68,7 +69,9 @@ pub(super) struct Session {
     pub(super) titled: bool,
     /// Stands in the queue of sessions to be driven.
     pub(super) queued: bool,
-    /// When the engine wants to be woken, as it stands in the list of timers.
+    /// Its MCP servers.
+    pub(super) servers: Servers,
+    /// When the engine or its servers want to be woken, as it stands in the list of timers.
     pub(super) timer: Option<Deadline>,
 }
 

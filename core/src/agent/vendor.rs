@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Agent, inbox, standing};
+use super::{Agent, inbox, mcp, standing};
 use crate::ids::SessionKey;
 use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
@@ -17,6 +17,8 @@ struct Offers {
     ours: Ours,
     #[serde(flatten)]
     standing: standing::Offers,
+    #[serde(flatten)]
+    servers: mcp::Offers,
 }
 
 #[derive(Serialize)]
@@ -76,6 +78,7 @@ pub(super) fn offers() -> Option<Meta> {
             },
         },
         standing: standing::OFFERS,
+        servers: mcp::OFFERS,
     })
 }
 
@@ -89,6 +92,7 @@ impl Agent {
         match inbox::read(method, params) {
             Some(Ok((session, wish))) => self.inbox_request(asked, &session, wish),
             Some(Err(error)) => self.side.answer(asked, Err(error)),
+            None if method == mcp::STATUS => self.servers_request(asked, params),
             None => {
                 if let Some(asked) = self.standing_request(asked, method, params) {
                     let error = RpcError::method_not_found(method);

@@ -276,6 +276,13 @@ impl Engine {
         self.take_next();
     }
 
+    /// Other tools that live elsewhere, from the next call of the model on; `prefixes` are what the
+    /// names of such tools begin with, known or not.
+    pub fn set_external(&mut self, tools: Vec<tools::External>, prefixes: Vec<String>) {
+        self.workspace.external = tools;
+        self.workspace.external_prefixes = prefixes;
+    }
+
     /// Another set of tools from the next turn on.
     pub fn set_light(&mut self, light: bool) {
         self.next.light = Some(light);
@@ -793,7 +800,12 @@ impl Engine {
             description: Cow::Borrowed(tool.description),
             parameters: Cow::Borrowed(tool.parameters),
         };
-        if self.is_subagent {
+        let external = |tool: &tools::External| ToolSpec {
+            name: Cow::Owned(tool.name.clone()),
+            description: Cow::Owned(tool.description.clone()),
+            parameters: Cow::Owned(tool.parameters.clone()),
+        };
+        let mut specs: Vec<ToolSpec> = if self.is_subagent {
             let tools = tools::catalogue().iter();
             tools
                 .filter(|tool| tools::is_for_subagents(tool.name))
@@ -803,7 +815,9 @@ impl Engine {
             tools::light().map(spec).collect()
         } else {
             tools::catalogue().iter().map(spec).collect()
-        }
+        };
+        specs.extend(self.workspace.external.iter().map(external));
+        specs
     }
 
     fn log(cx: &mut Context<'_>, text: impl ToString) {

@@ -196,10 +196,12 @@ impl Hub {
     }
 
     /// Bytes that it will take now from a call of the system that it began.
-    pub fn room(&self, limits: &Limits) -> usize {
+    pub fn room(&self, id: CallId, limits: &Limits) -> usize {
+        let room = |server: &Server| server.room(id, limits);
         self.servers
-            .first()
-            .map_or(limits.call_window, |server| server.room(limits))
+            .iter()
+            .find_map(room)
+            .unwrap_or(limits.call_window)
     }
 
     /// The session ends: every server is told, every call answered.

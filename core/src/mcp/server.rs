@@ -615,10 +615,8 @@ impl Server {
         own.into_iter().chain(transport).chain(calls).min()
     }
 
-    pub fn room(&self, limits: &crate::limits::Limits) -> usize {
-        self.transport
-            .as_ref()
-            .map_or(limits.call_window, |it| it.room(limits))
+    pub fn room(&self, id: CallId, limits: &crate::limits::Limits) -> Option<usize> {
+        self.transport.as_ref()?.room(id, limits)
     }
 
     pub fn wanted(&self, id: CallId) -> Option<&Wanted> {

@@ -12,9 +12,12 @@ use super::run::{Begun, Context, Event, Work};
 use super::state::{Kept, how_it_exited, in_words};
 use super::step::{Step, ToolOutcome};
 use super::workspace::Workspace;
-use crate::call::{Call, Errors, Exit, FileKind, Keep, Outcome, Process, Program, Resolved};
+use crate::call::{
+    Call, Confinement, Errors, Exit, FileKind, Keep, Outcome, Process, Program, Resolved,
+};
 use crate::error::IoFault;
 use crate::permission::Access;
+use crate::secret::Secret;
 use crate::time::{Deadline, Instant, Timer};
 
 pub(super) fn bash(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
@@ -134,7 +137,8 @@ impl Bash {
 
     fn process(&self, keep: Keep, ws: &Workspace) -> Call {
         let sandbox = ws.confinement();
-        let tmp = sandbox.as_ref().map(|it| ("TMPDIR".into(), it.tmp.clone()));
+        let secret = |it: &Confinement| Secret::new("TMPDIR", it.tmp.clone());
+        let tmp = sandbox.as_deref().map(|it| ("TMPDIR".into(), secret(it)));
         Call::Process(Process {
             program: Program::Shell(self.command.clone()),
             cwd: self.workdir.clone(),

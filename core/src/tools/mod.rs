@@ -13,6 +13,7 @@ mod change;
 mod diff;
 mod edit;
 mod entry;
+mod external;
 mod goal;
 mod kind;
 mod look;
@@ -31,6 +32,7 @@ mod tests;
 
 pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
+pub use external::External;
 pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
 pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};

@@ -13,7 +13,7 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{bash, change, entry, goal, look, paths, session, task, text};
+use super::{bash, change, entry, external, goal, look, paths, session, task, text};
 use crate::call::{Call, FileKind, News, Outcome};
 use crate::error::{IoFault, IoKind};
 use crate::permission::{Access, Action};
@@ -50,14 +50,22 @@ impl ToolRun {
             raw_input: args::shown(arguments, ws.limits.max_raw_string),
         };
         let tool = catalogue::find(name);
-        let class = tool.map_or(Class::Reader, |tool| tool.class);
+        let class = match tool {
+            Some(tool) => tool.class,
+            None if external::is_external(name, ws) => Class::Writer,
+            None => Class::Reader,
+        };
         card.kind = tool.map_or(ToolKind::Other, |tool| tool.kind);
-        let work = match Args::parse(arguments).and_then(|args| begin(name, &args, ws)) {
+        let work = match Args::parse(arguments).and_then(|args| match tool {
+            // The text itself goes on: its members stay in their order.
+            None if external::is_external(name, ws) => Ok(external::external(name, arguments)),
+            _ => begin(name, &args, ws),
+        }) {
             Ok(begun) => {
-                card.title = text::one_line(
-                    &format!("{} {}", card.name, begun.subject),
-                    ws.limits.max_title,
-                );
+                if !begun.subject.is_empty() {
+                    let title = format!("{} {}", card.name, begun.subject);
+                    card.title = text::one_line(&title, ws.limits.max_title);
+                }
                 card.locations = begun.locations;
                 begun.work
             }

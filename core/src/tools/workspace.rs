@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::external::External;
 use crate::call::Confinement;
 use crate::limits::Limits;
 use crate::permission::Rules;
@@ -26,6 +27,10 @@ pub struct Workspace {
     pub sandbox: Option<Sandbox>,
     /// `[permissions]`, of which the tools obey the rules that hide files.
     pub rules: Rules,
+    /// Tools that live elsewhere, as far as they are known, in the order a model sees them.
+    pub external: Vec<External>,
+    /// What the names of such tools begin with.
+    pub external_prefixes: Vec<String>,
 }
 
 /// What confines the commands of a session, beside its roots.
@@ -47,6 +52,8 @@ impl Workspace {
             limits,
             sandbox: None,
             rules: Rules::default(),
+            external: Vec::new(),
+            external_prefixes: Vec::new(),
         }
     }
 

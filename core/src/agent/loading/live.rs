@@ -85,6 +85,7 @@ impl Agent {
             return;
         };
         let live = opening.loading.as_ref().and_then(|loading| loading.live);
+        let servers = opening.servers;
         let replay = opening.loading;
         let axes = live
             .and_then(|live| self.sessions.get(&live))
@@ -95,6 +96,9 @@ impl Agent {
             .open(&mut self.side, &opening.id, modes, options);
         if let Some(loading) = replay {
             self.replayed_live(&loading);
+        }
+        if let Some(live) = live {
+            self.take_servers(live, &servers);
         }
     }
 

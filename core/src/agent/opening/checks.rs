@@ -48,12 +48,7 @@ pub(in crate::agent) fn check_setup(
     if !is_absolute(cwd) {
         return Err(refused("cwd_not_absolute", "cwd must be an absolute path"));
     }
-    if !servers.is_empty() {
-        return Err(refused(
-            "mcp_unsupported",
-            "mcpServers must be empty: this version does not connect to MCP servers yet",
-        ));
-    }
+    super::super::mcp::entries(servers, limits)?;
     check_directories(directories, limits)?;
     prompt.map_or(Ok(()), |prompt| prompts::check(prompt, limits))
 }

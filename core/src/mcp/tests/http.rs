@@ -20,9 +20,11 @@ impl World {
     fn open(&self) -> Vec<(CallId, &HttpRequest)> {
         self.running
             .iter()
-            .map(|(id, call)| match call {
-                Call::Http(request) => (*id, request),
-                other => panic!("{other:?}"),
+            .filter_map(|(id, call)| {
+                let Call::Http(request) = call else {
+                    return None;
+                };
+                Some((*id, request))
             })
             .collect()
     }

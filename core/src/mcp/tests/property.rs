@@ -76,14 +76,12 @@ fn deed() -> impl Strategy<Value = Deed> {
 
 /// What the server at this call was asked last.
 fn asked(world: &World, id: crate::ids::CallId) -> Option<Asked> {
-    match world.running.get(&id)? {
-        Call::Http(request) if request.body.is_empty() => None,
-        Call::Http(request) => Some(Asked::read(core::str::from_utf8(&request.body).ok()?)),
-        _ => {
-            let fed = world.fed.iter().rev().find(|(process, _)| *process == id)?;
-            Some(Asked::read(&fed.1))
-        }
+    if let Call::Http(request) = world.running.get(&id)? {
+        let text = core::str::from_utf8(&request.body).ok()?;
+        return (!text.is_empty()).then(|| Asked::read(text));
     }
+    let fed = world.fed.iter().rev().find(|(process, _)| *process == id)?;
+    Some(Asked::read(&fed.1))
 }
 
 fn text(asked: Option<&Asked>, word: &Word) -> String {
@@ -135,19 +133,18 @@ fn run(deeds: &[Deed]) {
             }
             Deed::Say(at, word) => {
                 if let Some(id) = pick(&world, *at) {
-                    let said = match word {
-                        Word::Piece(piece) => piece.clone(),
-                        word => {
-                            let text = text(asked(&world, id).as_ref(), word);
-                            match world.running.get(&id) {
-                                Some(Call::Http(request)) if request.method == "GET" => {
-                                    format!("event: endpoint\ndata: /p\n\ndata: {text}\n\n")
-                                }
-                                Some(Call::Http(_)) if matches!(word, Word::Twice) => {
-                                    format!("id: 4\ndata: {text}\n\n")
-                                }
-                                _ => format!("{text}\n"),
+                    let said = if let Word::Piece(piece) = word {
+                        piece.clone()
+                    } else {
+                        let text = text(asked(&world, id).as_ref(), word);
+                        match world.running.get(&id) {
+                            Some(Call::Http(request)) if request.method == "GET" => {
+                                format!("event: endpoint\ndata: /p\n\ndata: {text}\n\n")
                             }
+                            Some(Call::Http(_)) if matches!(word, Word::Twice) => {
+                                format!("id: 4\ndata: {text}\n\n")
+                            }
+                            _ => format!("{text}\n"),
                         }
                     };
                     if !said.is_empty() {

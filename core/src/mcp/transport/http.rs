@@ -18,6 +18,9 @@ use crate::mcp::{Context, Output, address};
 use crate::secret::Secret;
 use crate::time::Instant;
 
+/// Requests at once, beyond which answers and notifications are dropped.
+const MAX_OPEN: usize = 32;
+
 /// Redirects of one message that are followed, on the same host.
 const MAX_REDIRECTS: u8 = 3;
 
@@ -105,7 +108,9 @@ impl Http {
     }
 
     pub fn send(&mut self, cx: &mut Context<'_>, message: Outgoing) {
-        if !self.over {
+        // What a server is answered that asks without end is not worth more.
+        let crowd = message.request.is_none() && self.open.len() >= MAX_OPEN;
+        if !self.over && !crowd {
             self.begin(cx, Wish::new(What::Post(message)));
         }
     }

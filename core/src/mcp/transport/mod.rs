@@ -154,8 +154,12 @@ impl Transport {
         }
     }
 
-    pub fn room(&self, limits: &Limits) -> usize {
-        limits.call_window
+    /// Bytes it will take now from a call; none if it is not known to be its own.
+    pub fn room(&self, id: CallId, limits: &Limits) -> Option<usize> {
+        match self {
+            Self::Stdio(it) => it.room(id, limits),
+            Self::Http(_) | Self::Sse(_) => None,
+        }
     }
 
     /// The last that the server said on its standard error.

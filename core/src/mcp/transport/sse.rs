@@ -13,6 +13,9 @@ use crate::ids::CallId;
 use crate::mcp::{Context, Output, address};
 use crate::secret::Secret;
 
+/// Requests at once, beyond which answers and notifications are dropped.
+const MAX_OPEN: usize = 32;
+
 /// Messages that wait for the address they go to.
 const MAX_WAITING: usize = 64;
 
@@ -60,6 +63,10 @@ impl Sse {
             }
             return;
         };
+        // What a server is answered that asks without end is not worth more.
+        if message.request.is_none() && self.posts.len() >= MAX_OPEN {
+            return;
+        }
         let json = HeaderValue::Plain("application/json".into());
         let more = Vec::from([("content-type", json)]);
         let id = exchange::start(cx, "POST", endpoint, &self.headers, more, message.bytes);

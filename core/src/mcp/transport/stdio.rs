@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use super::{Arrived, Fault, Outgoing};
 use crate::call::{Call, Errors, Exit, Keep, News, Outcome, Process, Program, Stream};
 use crate::ids::CallId;
+use crate::limits::Limits;
 use crate::mcp::catalogue::one_line;
 use crate::mcp::{Context, Output};
 use crate::secret::Secret;
@@ -24,6 +25,8 @@ pub(in crate::mcp) struct Stdio {
     errors: Vec<u8>,
     complaint: String,
     over: bool,
+    /// Bytes for it that it has not read.
+    unread: usize,
     /// What it started runs on without it.
     left: bool,
 }
@@ -45,6 +48,7 @@ impl Stdio {
             stdin: true,
             errors: Errors::Apart,
             keep: Keep::All,
+            sandbox: None,
         };
         let call = Call::Process(process);
         cx.out.push_back(Output::Start { id, call });
@@ -54,12 +58,14 @@ impl Stdio {
             errors: Vec::new(),
             complaint: String::new(),
             over: false,
+            unread: 0,
             left: false,
         }
     }
 
     pub fn send(&mut self, cx: &mut Context<'_>, message: Outgoing) {
         if !self.over {
+            self.unread += message.bytes.len();
             cx.out.push_back(Output::Feed {
                 id: self.process,
                 bytes: message.bytes,
@@ -97,9 +103,16 @@ impl Stdio {
             }
             News::Done(_) => self.end("its program ended".into(), arrived),
             News::Failed(fault) => self.end(format!("{fault}"), arrived),
-            News::Opened(_) | News::Fed(_) => {}
+            News::Fed(bytes) => self.unread = self.unread.saturating_sub(bytes),
+            News::Opened(_) => {}
         }
         true
+    }
+
+    /// Who does not read what was answered is not listened to.
+    pub fn room(&self, id: CallId, limits: &Limits) -> Option<usize> {
+        let full = self.unread > limits.max_mcp_message;
+        (id == self.process).then_some(if full { 0 } else { limits.call_window })
     }
 
     pub fn close(&mut self, cx: &mut Context<'_>) {

@@ -1,0 +1,303 @@
+//! The MCP servers of sessions: from the entries of a request to servers, from calls of a tool to
+//! calls of a server, from a server's questions to the person. Decides nothing: what may run is the
+//! gate's affair, how a server is spoken with that of `mcp`.
+
+mod entries;
+mod status;
+
+pub(super) use entries::entries;
+pub(super) use status::Offers;
+pub(super) use status::{OFFERS, STATUS};
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Agent, Level, Owned, Owner};
+use crate::call::{News, Outcome, Stream};
+use crate::error::{IoFault, IoKind};
+use crate::ids::{AskId, CallId, SessionKey};
+use crate::mcp::{Client, Context, Entry, Hub, Output, Question, Reply};
+use crate::protocol::ClientAnswer;
+use crate::protocol::methods::CreateElicitation;
+use crate::protocol::schema::{
+    CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationScope, Json, McpServer,
+};
+use crate::tools::External;
+
+/// The servers of one session, and what is open between it and them.
+#[derive(Default)]
+pub(super) struct Servers {
+    pub(super) hub: Hub,
+    entries: Vec<Entry>,
+    /// Calls of the engine that a server answers.
+    calls: BTreeSet<CallId>,
+    /// Questions to the person.
+    asks: BTreeMap<AskId, u64>,
+    /// Its client asked to be told how they stand.
+    tells: bool,
+}
+
+/// Something of a server that its session has not heard.
+pub(super) enum Heard {
+    Progress(String),
+    Done(Result<String, String>),
+    Aborted,
+}
+
+impl Agent {
+    /// A session has the servers that its client named from now on.
+    pub(super) fn take_servers(&mut self, key: SessionKey, servers: &[McpServer]) {
+        // They were checked when they were asked for.
+        let entries = entries(servers, &self.config.limits).unwrap_or_default();
+        self.set_servers(key, entries);
+    }
+
+    /// A session has these servers from now on; those it had before end.
+    pub(super) fn set_servers(&mut self, key: SessionKey, entries: Vec<Entry>) {
+        let client = self.side.client();
+        let elicitation = client.elicitation.as_ref();
+        let asks = Client {
+            name: self.config.identity.name.clone(),
+            version: self.config.identity.version.clone(),
+            forms: elicitation.is_some_and(|it| it.form.is_some()),
+            pages: elicitation.is_some_and(|it| it.url.is_some()),
+        };
+        let tells = super::standing::wants_status(client);
+        let Some(session) = self.sessions.get(&key) else {
+            return;
+        };
+        if !session.servers.hub.is_empty() {
+            if session.servers.entries == entries {
+                return;
+            }
+            self.close_servers(key);
+        }
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let named: Vec<(Entry, bool)> = entries.iter().cloned().map(|it| (it, false)).collect();
+        session.servers.hub = Hub::new(named, &asks, &session.cwd);
+        session.servers.entries = entries;
+        session.servers.tells = tells;
+        if session.servers.hub.is_empty() {
+            return self.tools_changed(key);
+        }
+        self.with_servers(key, Hub::start);
+    }
+
+    /// Lends the servers of a session what they need, and passes on what they say.
+    pub(super) fn with_servers(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut Hub, &mut Context<'_>),
+    ) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let mut out = VecDeque::new();
+        let mut cx = Context {
+            now: self.now,
+            ids: &mut self.ids,
+            limits: &self.config.limits,
+            out: &mut out,
+        };
+        act(&mut session.servers.hub, &mut cx);
+        let mut changed = false;
+        for output in out {
+            match output {
+                Output::Start { id, call } => {
+                    self.calls.insert(id, Owner::Servers(key));
+                    self.effects.push_back(Owned::Start(id, call));
+                }
+                Output::Feed { id, bytes } => self.effects.push_back(Owned::Feed(id, bytes)),
+                Output::FeedEnd { id } => self.effects.push_back(Owned::FeedEnd(id)),
+                Output::Abort { id } => self.effects.push_back(Owned::Abort(id)),
+                Output::Done { call, result } => self.heard(key, call, Heard::Done(result)),
+                Output::Progress { call, text } => self.heard(key, call, Heard::Progress(text)),
+                Output::Ask { ask, question } => self.elicit(key, ask, question),
+                Output::Withdraw { ask } => self.withdraw_elicitation(key, ask),
+                Output::Changed => changed = true,
+                Output::Log(text) => self.report(Level::Info, text),
+            }
+        }
+        if changed {
+            self.tools_changed(key);
+        }
+        self.set_timer(key);
+    }
+
+    fn heard(&mut self, key: SessionKey, call: CallId, heard: Heard) {
+        if let Some(session) = self.sessions.get(&key)
+            && session.servers.calls.contains(&call)
+        {
+            self.heard.push_back((key, call, heard));
+        }
+    }
+
+    /// Tells the next engine what a server said. Returns whether there was something.
+    pub(super) fn pass_heard(&mut self) -> bool {
+        let Some((key, call, heard)) = self.heard.pop_front() else {
+            return false;
+        };
+        let over = !matches!(heard, Heard::Progress(_));
+        if let Some(session) = self.sessions.get_mut(&key)
+            && over
+        {
+            session.servers.calls.remove(&call);
+        }
+        self.with_engine(key, |engine, cx| {
+            let news = match &heard {
+                Heard::Progress(text) => News::Bytes {
+                    stream: Stream::Out,
+                    bytes: text.as_bytes(),
+                },
+                Heard::Done(result) => News::Done(Outcome::Custom(result.clone())),
+                Heard::Aborted => News::Failed(IoFault::new(IoKind::Aborted, "aborted")),
+            };
+            engine.handle_news(cx, call, news);
+        });
+        true
+    }
+
+    /// The engine calls a tool; false if it is none of a server of its session.
+    pub(super) fn call_server(
+        &mut self,
+        key: SessionKey,
+        id: CallId,
+        name: &str,
+        arguments: &str,
+    ) -> bool {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return false;
+        };
+        let hub = &session.servers.hub;
+        if !hub.prefixes().any(|prefix| name.starts_with(&prefix)) {
+            return false;
+        }
+        session.servers.calls.insert(id);
+        self.with_servers(key, |hub, cx| hub.call(cx, id, name, arguments));
+        true
+    }
+
+    /// The engine ends a call; false if no server has it.
+    pub(super) fn cancel_server(&mut self, key: SessionKey, id: CallId) -> bool {
+        let known = self
+            .sessions
+            .get(&key)
+            .is_some_and(|session| session.servers.calls.contains(&id));
+        if known {
+            self.with_servers(key, |hub, cx| hub.cancel(cx, id));
+            self.heard(key, id, Heard::Aborted);
+        }
+        known
+    }
+
+    /// The session ends, or gets other servers.
+    pub(super) fn close_servers(&mut self, key: SessionKey) {
+        self.with_servers(key, Hub::close);
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let asks = core::mem::take(&mut session.servers.asks);
+        for ask in asks.into_keys() {
+            self.asks.remove(&ask);
+            self.side.withdraw(ask);
+        }
+    }
+
+    fn tools_changed(&mut self, key: SessionKey) {
+        let Some(session) = self.sessions.get(&key) else {
+            return;
+        };
+        let hub = &session.servers.hub;
+        let tools = hub.tools().map(|tool| External {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        let (tools, prefixes) = (tools.collect(), hub.prefixes().collect());
+        self.with_engine(key, |engine, _| engine.set_external(tools, prefixes));
+        self.tell_servers(key);
+    }
+
+    /// A server asks the person.
+    fn elicit(&mut self, key: SessionKey, ask: u64, question: Question) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let (message, mode) = match question {
+            Question::Form { message, schema } => {
+                let schema = Json::from_text(schema);
+                let mode =
+                    schema.map(|requested_schema| ElicitationMode::Form { requested_schema });
+                (message, mode)
+            }
+            Question::Page { message, url, id } => {
+                // What two servers call theirs may be the same.
+                let elicitation_id = format!("{}-{ask}-{id}", key.number());
+                let mode = ElicitationMode::Url {
+                    elicitation_id,
+                    url,
+                };
+                (message, Some(mode))
+            }
+        };
+        let scope = ElicitationScope::Session {
+            session_id: session.id.clone(),
+            tool_call_id: None,
+        };
+        let asked = mode.and_then(|mode| {
+            let request = CreateElicitationRequest::new(scope, message, mode);
+            self.side.ask::<CreateElicitation>(&request).ok()
+        });
+        match asked {
+            Some(id) => {
+                session.servers.asks.insert(id, ask);
+                self.asks.insert(id, key);
+            }
+            None => self.with_servers(key, |hub, cx| hub.answered(cx, ask, &Reply::Decline)),
+        }
+    }
+
+    fn withdraw_elicitation(&mut self, key: SessionKey, ask: u64) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        let asks = &mut session.servers.asks;
+        let open = asks.iter().find(|(_, number)| **number == ask);
+        if let Some(id) = open.map(|(id, _)| *id) {
+            asks.remove(&id);
+            self.asks.remove(&id);
+            self.side.withdraw(id);
+        }
+    }
+
+    /// The client's answer to a question of a server; false if it was none.
+    pub(super) fn elicited(&mut self, key: SessionKey, ask: AskId, answer: &ClientAnswer) -> bool {
+        let session = self.sessions.get_mut(&key);
+        let Some(number) = session.and_then(|session| session.servers.asks.remove(&ask)) else {
+            return false;
+        };
+        let reply = reply(answer);
+        self.with_servers(key, |hub, cx| hub.answered(cx, number, &reply));
+        true
+    }
+}
+
+/// An error, a malformed answer, a lost connection, an action that is not known: declined.
+fn reply(answer: &ClientAnswer) -> Reply {
+    let ClientAnswer::CreateElicitation(Ok(response)) = answer else {
+        return Reply::Decline;
+    };
+    match &response.action {
+        ElicitationAction::Accept { content } => {
+            let values = content.iter().flatten();
+            let text = |(name, value): (&String, &Json)| (name.clone(), String::from(value.get()));
+            Reply::Accept(values.map(text).collect())
+        }
+        ElicitationAction::Cancel => Reply::Cancel,
+        ElicitationAction::Decline | ElicitationAction::Other(_) => Reply::Decline,
+    }
+}

@@ -1,0 +1,82 @@
+//! Tools that live elsewhere: at the MCP servers of a session. Their calls go out as they are, by
+//! name; what comes back is text. Knows no server.
+
+use alloc::string::String;
+
+use super::run::{Begun, Context, Event, Work};
+use super::step::Step;
+use super::workspace::Workspace;
+use crate::call::{Call, Outcome};
+use crate::error::IoKind;
+use crate::permission::Access;
+use crate::time::Instant;
+
+/// A tool that lives elsewhere, as a model is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct External {
+    /// Its name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// The text of a JSON schema.
+    pub parameters: String,
+}
+
+/// Whether a tool of this name is called elsewhere. A server that is not up yet has no tools that
+/// are known, so what its names begin with counts.
+pub(super) fn is_external(name: &str, ws: &Workspace) -> bool {
+    ws.external_prefixes
+        .iter()
+        .any(|prefix| name.starts_with(prefix.as_str()))
+}
+
+pub(super) fn external(name: &str, arguments: &str) -> Begun {
+    // The text itself goes on: the order of its members and its numbers stay as they are.
+    let work = Elsewhere {
+        name: name.into(),
+        arguments: arguments.into(),
+        shown: None,
+    };
+    Begun::new(work, String::new())
+}
+
+#[derive(Debug)]
+struct Elsewhere {
+    name: String,
+    arguments: String,
+    /// When progress was shown last.
+    shown: Option<Instant>,
+}
+
+impl Work for Elsewhere {
+    fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>) {
+        match event {
+            // Whatever a server says of its tool, it may change anything.
+            Event::Started => cx.permit(Access::Other, alloc::vec::Vec::new()),
+            Event::Permitted => cx.call(Call::Custom {
+                name: self.name.clone(),
+                arguments: core::mem::take(&mut self.arguments),
+            }),
+            Event::Bytes(bytes) => {
+                let every = cx.ws.limits.live_output_every;
+                if self.shown.is_some_and(|at| cx.now.since(at) < every) {
+                    return;
+                }
+                self.shown = Some(cx.now);
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                // Only the newest is worth showing.
+                let steps = &mut cx.flow.steps;
+                steps.retain(|step| !matches!(step, Step::Progress(_)));
+                steps.push_back(Step::Progress(text));
+            }
+            Event::Done(Outcome::Custom(Ok(text))) => cx.succeed(text),
+            Event::Done(Outcome::Custom(Err(why))) => cx.fail(why),
+            Event::Done(_) => cx.fail("an answer that does not fit"),
+            Event::Failed(fault) if fault.kind == IoKind::Aborted => {
+                cx.fail("The call was given up; it may have taken effect.");
+            }
+            Event::Failed(fault) => cx.fail(alloc::format!("{fault}")),
+            Event::Answered(_) | Event::Due | Event::Idle => {}
+        }
+    }
+}
