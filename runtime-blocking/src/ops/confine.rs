@@ -208,7 +208,10 @@ mod tests {
         };
         Process {
             cwd: w.into(),
-            env: vec![("TMPDIR".into(), format!("{w}/tmp"))],
+            env: vec![(
+                "TMPDIR".into(),
+                reasonix_core::secret::Secret::new("TMPDIR", format!("{w}/tmp")),
+            )],
             sandbox: Some(Box::new(sandbox)),
             ..shell(line)
         }
