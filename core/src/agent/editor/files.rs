@@ -16,12 +16,14 @@
 //! | `Buffer` | a read: a text, an error, too late | over | the editor's text, else that of the disk |
 //! | | a write: a text, an error, too late; it is as it must be | `Writing` | asks the editor to write |
 //! | | the same, and the editor does not write | over | the write, on the disk |
-//! | | a write: not as it must be | over | the fault: nothing is written |
+//! | | a write: not as it must be, or on an old text | over | the fault: nothing is written |
 //! | `Writing` | written | over | written |
 //! | | an error, too late | over | the fault: the disk stays as it is |
 //!
 //! A write is never repeated on the disk once the editor was asked: it could happen twice. What it
-//! must find is compared with the editor's text, since that is what the model saw.
+//! must find is compared with the editor's text, since that is what the model saw. That text is old if
+//! the disk has changed while the editor went on showing it: what a command wrote there since would be
+//! lost under it.
 
 use alloc::format;
 use alloc::string::String;
@@ -40,12 +42,37 @@ pub(super) struct Takes {
     pub(super) writes: bool,
 }
 
+/// What the editor showed of a file, and what was on the disk then: digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    text: [u8; 32],
+    disk: [u8; 32],
+}
+
+impl Seen {
+    fn of(text: &str, disk: &[u8]) -> Self {
+        Self {
+            text: digest(text.as_bytes()),
+            disk: digest(disk),
+        }
+    }
+
+    /// Whether the disk has changed, and the editor goes on showing what it showed.
+    fn is_old(&self, text: &str, disk: &[u8]) -> bool {
+        let now = Self::of(text, disk);
+        self.text == now.text
+            && self.disk != now.disk
+            && as_on_disk(disk, text.as_bytes().into()) != disk
+    }
+}
+
 /// A file call on its way.
 #[derive(Debug)]
 pub(super) struct FileRoute {
     job: Job,
     takes: Takes,
     stage: Stage,
+    seen: Option<Seen>,
     due: Option<Instant>,
     read_time: Duration,
     write_time: Duration,
@@ -79,7 +106,7 @@ pub(super) enum FileEvent {
 }
 
 /// What a file call needs next.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileStep {
     /// Ask for the editor's text.
     Read,
@@ -94,8 +121,14 @@ pub(super) enum FileStep {
 }
 
 impl FileRoute {
-    /// Takes a call that this client may have a part in, or gives it back.
-    pub(super) fn begin(call: Call, takes: Takes, limits: &Limits) -> Result<(Self, Call), Call> {
+    /// Takes a call that this client may have a part in, or gives it back. `seen` says what was seen of a
+    /// file before.
+    pub(super) fn begin(
+        call: Call,
+        takes: Takes,
+        limits: &Limits,
+        seen: impl Fn(&str) -> Option<Seen>,
+    ) -> Result<(Self, Call), Call> {
         let job = if let Call::Read { path, max, .. } = &call
             && takes.reads
         {
@@ -118,7 +151,12 @@ impl FileRoute {
                 max: limits.max_file,
             },
         };
+        let path = match &job {
+            Job::Read { path, .. } => path,
+            Job::Write(write) => &write.path,
+        };
         let route = Self {
+            seen: seen(path),
             job,
             takes,
             stage: Stage::Disk,
@@ -137,6 +175,11 @@ impl FileRoute {
         }
     }
 
+    /// What has been seen of the file, once this is over. Nothing after a write: it is what was written.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        self.seen
+    }
+
     /// When it wants [`FileEvent::Due`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
@@ -147,7 +190,10 @@ impl FileRoute {
             (Stage::Disk, FileEvent::Disk(found)) => self.looked(now, found),
             (Stage::Buffer(_), FileEvent::Text(text)) => self.heard(now, text.ok()),
             (Stage::Buffer(_), FileEvent::Due) => self.heard(now, None),
-            (Stage::Writing, FileEvent::Written(Ok(()))) => over(Outcome::Written),
+            (Stage::Writing, FileEvent::Written(Ok(()))) => {
+                self.seen = None;
+                over(Outcome::Written)
+            }
             (Stage::Writing, FileEvent::Written(Err(why))) => {
                 let why = format!("the editor did not write it: {why}");
                 fault(IoKind::Other, why)
@@ -199,8 +245,17 @@ impl FileRoute {
             return FileStep::Nothing;
         };
         let disk = core::mem::take(disk);
+        let old = match (&text, &self.seen) {
+            (Some(text), Some(seen)) => seen.is_old(text, &disk),
+            (None, _) | (_, None) => false,
+        };
         match &self.job {
             Job::Read { max, .. } => {
+                if let Some(text) = &text
+                    && !old
+                {
+                    self.seen = Some(Seen::of(text, &disk));
+                }
                 let bytes = text.map_or(disk, String::into_bytes);
                 if bytes.len() as u64 > *max {
                     return fault(
@@ -214,6 +269,9 @@ impl FileRoute {
                 let current = text.as_deref().map_or(disk.as_slice(), str::as_bytes);
                 if write.expect != Expect::Digest(digest(current)) {
                     return changed();
+                }
+                if old {
+                    return fault(IoKind::Other, OLD);
                 }
                 self.write(now, Some(disk))
             }
@@ -237,9 +295,14 @@ impl FileRoute {
             write.bytes = as_on_disk(&disk, write.bytes);
             write.expect = Expect::Digest(digest(&disk));
         }
+        self.seen = None;
         FileStep::OnDisk(Call::Write(write))
     }
 }
+
+/// Why nothing is written on an old text.
+const OLD: &str = "it has changed on the disk, and the editor still shows it as it was; nothing was \
+    written. Once it is saved or loaded again in the editor, read it again";
 
 fn has_part(write: &Write, takes: Takes) -> bool {
     match write.expect {
@@ -345,8 +408,19 @@ mod tests {
     /// A call, what happens to it, and what it needs after each.
     #[track_caller]
     fn check(call: Call, takes: Takes, rows: Vec<(FileEvent, FileStep)>) {
-        let (mut route, look) =
-            FileRoute::begin(call, takes, &Limits::default()).expect("the editor has a part in it");
+        check_after(None, call, takes, rows);
+    }
+
+    /// The same, after something was seen of the file. Gives what is seen of it now.
+    #[track_caller]
+    fn check_after(
+        seen: Option<Seen>,
+        call: Call,
+        takes: Takes,
+        rows: Vec<(FileEvent, FileStep)>,
+    ) -> Option<Seen> {
+        let (mut route, look) = FileRoute::begin(call, takes, &Limits::default(), |_| seen)
+            .expect("the editor has a part in it");
         assert!(matches!(
             look,
             Call::Read {
@@ -358,6 +432,7 @@ mod tests {
             let shown = format!("{event:?}");
             assert_eq!(route.on(Instant::ZERO, event), step, "{shown}");
         }
+        route.seen()
     }
 
     fn gives(bytes: &[u8]) -> FileStep {
@@ -446,6 +521,47 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_on_a_text_that_is_older_than_the_disk() {
+        let seen = |seen, text_now: &str, on_disk: &[u8]| {
+            let rows = vec![
+                (disk(on_disk), FileStep::Read),
+                (text(text_now), gives(text_now.as_bytes())),
+            ];
+            check_after(seen, read(), BOTH, rows)
+        };
+        let first = seen(None, "typed", b"saved");
+        assert_eq!(first, Some(Seen::of("typed", b"saved")));
+        // That it is read again makes it no newer.
+        assert_eq!(seen(first, "typed", b"by make"), first);
+        let old = fault(IoKind::Other, OLD);
+        for takes in [BOTH, READS] {
+            let rows = vec![
+                (disk(b"by make"), FileStep::Read),
+                (text("typed"), old.clone()),
+            ];
+            let call = write(b"new", sees(b"typed"));
+            assert_eq!(check_after(first, call, takes, rows), first);
+        }
+        // Loaded again, or typed on; saved, with line ends and a mark that the editor does not show.
+        for (text_now, on_disk) in [
+            ("by make", &b"by make"[..]),
+            ("more", b"by make"),
+            ("typed", b"typed"),
+            ("typed", b"\xef\xbb\xbftyped"),
+        ] {
+            let now = seen(first, text_now, on_disk);
+            assert_eq!(now, Some(Seen::of(text_now, on_disk)), "{text_now}");
+            let rows = vec![
+                (disk(on_disk), FileStep::Read),
+                (text(text_now), FileStep::Write("new".into())),
+                (FileEvent::Written(Ok(())), over(Outcome::Written)),
+            ];
+            let call = write(b"new", sees(text_now.as_bytes()));
+            assert_eq!(check_after(now, call, BOTH, rows), None, "{text_now}");
+        }
+    }
+
+    #[test]
     fn each_capability_alone_is_of_use() {
         check(
             write(b"new", sees(b"saved")),
@@ -469,9 +585,9 @@ mod tests {
             ],
         );
         let limits = Limits::default();
-        assert!(FileRoute::begin(read(), WRITES, &limits).is_err());
+        assert!(FileRoute::begin(read(), WRITES, &limits, |_| None).is_err());
         let fresh = write(b"new", Expect::Absent);
-        assert!(FileRoute::begin(fresh, READS, &limits).is_err());
+        assert!(FileRoute::begin(fresh, READS, &limits, |_| None).is_err());
     }
 
     #[test]

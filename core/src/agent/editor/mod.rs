@@ -39,7 +39,7 @@ use crate::protocol::schema::{
 use crate::protocol::{ClientAnswer, ClientMethod, Gates};
 use crate::time::{Deadline, Timer};
 
-use files::{FileEvent, FileRoute, FileStep, Takes};
+use files::{FileEvent, FileRoute, FileStep, Seen, Takes};
 use terminal::{TerminalEvent, TerminalRoute, TerminalStep};
 
 /// What the editor carries out for one session now.
@@ -51,6 +51,8 @@ pub(super) struct Editor {
     asks: BTreeMap<AskId, CallId>,
     /// Looks at the disk, and the call each is for.
     looks: BTreeMap<CallId, CallId>,
+    /// What was seen of files, by their real paths.
+    seen: BTreeMap<String, Seen>,
     /// Tool calls whose cards show a terminal.
     shown: BTreeSet<String>,
 }
@@ -86,6 +88,18 @@ impl Editor {
     /// list of what it shows would take it away, or name it when it is released.
     pub(super) fn take_shown(&mut self, tool: &str) -> bool {
         self.shown.remove(tool)
+    }
+
+    /// Keeps what is seen of a file now; of `most` files at most.
+    fn keep(&mut self, path: String, seen: Option<Seen>, most: usize) {
+        self.seen.remove(&path);
+        let Some(seen) = seen else {
+            return;
+        };
+        if self.seen.len() >= most {
+            self.seen.pop_first();
+        }
+        self.seen.insert(path, seen);
     }
 
     fn asks_of(&self, call: CallId) -> Vec<AskId> {
@@ -147,7 +161,9 @@ impl Agent {
             reads: self.side.takes(key, Gates::READ_FILE),
             writes: self.side.takes(key, Gates::WRITE_FILE),
         };
-        let call = match FileRoute::begin(call, takes, &self.config.limits) {
+        let editor = &self.sessions.get(&key)?.editor;
+        let seen = |path: &str| editor.seen.get(path).copied();
+        let call = match FileRoute::begin(call, takes, &self.config.limits, seen) {
             Ok((route, look)) => {
                 let number = self.start(Owner::Editor(key), look);
                 let editor = &mut self.sessions.get_mut(&key)?.editor;
@@ -345,6 +361,7 @@ impl Agent {
                 return;
             };
             let step = route.on(now, event);
+            let (file, seen) = (String::from(route.path()), route.seen());
             let path = as_named(route.path(), &session.root, &session.cwd);
             let of = session.id.clone();
             match step {
@@ -361,10 +378,16 @@ impl Agent {
                     }
                 }
                 FileStep::OnDisk(call) => {
+                    session
+                        .editor
+                        .keep(file, seen, self.config.limits.read_marks);
                     session.editor.routes.remove(&id);
                     self.in_world(key, id, call);
                 }
                 FileStep::Over(end) => {
+                    session
+                        .editor
+                        .keep(file, seen, self.config.limits.read_marks);
                     session.editor.routes.remove(&id);
                     self.tell_engine(key, id, &[], end);
                 }
