@@ -86,6 +86,21 @@ impl Disk {
         self.settle();
     }
 
+    /// Writes a file as another program does while the agent runs.
+    pub fn save(&mut self, path: &str, text: &str) {
+        let write = Call::Write(Write {
+            path: path.into(),
+            beneath: None,
+            bytes: text.as_bytes().into(),
+            expect: Expect::Anything,
+            parents: true,
+            private: false,
+        });
+        if let Some((_, Some(ticket))) = self.call(&write) {
+            self.told(ticket);
+        }
+    }
+
     /// Takes away what is at a path, for good.
     pub fn take(&mut self, path: &str) {
         self.files.remove(path);

@@ -1,7 +1,7 @@
 //! A simulated editor: what it answers to `fs/*`, `terminal/*` and `elicitation/*`, well or badly, and
 //! what it saw of files and terminals. Knows no agent: frames in, frames out, each with its time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use reasonix_core::time::Instant;
@@ -27,6 +27,27 @@ pub enum Habit {
     Never,
 }
 
+/// The form that an editor's answers have. No two editors are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manners {
+    /// The result of a file that was written.
+    pub written: Value,
+    /// Whether a file that was not written is told by a result that is a text, and not by an error.
+    pub refuses_by_text: bool,
+    /// Whether it knows `terminal/kill`.
+    pub kills: bool,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            written: json!({}),
+            refuses_by_text: false,
+            kills: true,
+        }
+    }
+}
+
 /// One terminal, as the editor sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
@@ -49,12 +70,21 @@ pub struct Terminal {
 pub struct Editor {
     /// How it answers, one a request; [`Habit::Good`] when none is left.
     pub habits: VecDeque<Habit>,
+    /// How and with what results it answers cards, one a card, then by allowing them; none: somebody
+    /// else answers them.
+    pub cards: Option<VecDeque<(Habit, Value)>>,
     /// How it answers requests of a method, whatever else comes.
     pub always: BTreeMap<&'static str, Habit>,
     /// Open files.
     pub buffers: BTreeMap<String, String>,
+    /// Files that it does not write.
+    pub locked: BTreeSet<String>,
     /// Every file it wrote, in order.
     pub writes: Vec<(String, String)>,
+    /// Whether what it writes reaches the disk too, and how much of it did.
+    pub saves: Option<usize>,
+    /// The form of its answers.
+    pub manners: Manners,
     /// Commands take so long; none: until they are killed.
     pub command_takes: Option<Duration>,
     /// The exit code of commands.
@@ -91,6 +121,22 @@ impl Editor {
             self.see(update);
             return false;
         }
+        if let ("session/request_permission", Some(cards)) = (method, &mut self.cards) {
+            self.asked.push(method.into());
+            let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+            let (habit, outcome) = cards.pop_front().unwrap_or((Habit::Good, yes));
+            match habit {
+                Habit::Never => {}
+                Habit::Fails => {
+                    self.answer(now, json::error(&frame["id"], -32603, "the editor failed"));
+                }
+                Habit::Malformed => self.answer(now, json::result(&frame["id"], json!(7))),
+                Habit::Good | Habit::Late(_) | Habit::Twice | Habit::OtherId => {
+                    self.reply(now, &frame["id"], Ok(outcome), habit);
+                }
+            }
+            return true;
+        }
         let known = ["fs/", "terminal/", "elicitation/"];
         if !known.iter().any(|known| method.starts_with(known)) {
             return false;
@@ -102,6 +148,15 @@ impl Editor {
         };
         self.serve(now, &frame["id"], method, &frame["params"], habit);
         true
+    }
+
+    /// What it has to save, if it does.
+    pub fn take_unsaved(&mut self) -> &[(String, String)] {
+        let Some(saved) = &mut self.saves else {
+            return &[];
+        };
+        let from = std::mem::replace(saved, self.writes.len());
+        &self.writes[from..]
     }
 
     /// The next answer that is due, and when.
@@ -196,10 +251,16 @@ impl Editor {
                 Some(content) => Ok(json!({"content": content})),
                 None => Err("not open"),
             },
+            "fs/write_text_file" if self.locked.contains(&text("path")) => {
+                match self.manners.refuses_by_text {
+                    true => Ok(json!("not written")),
+                    false => Err("not written"),
+                }
+            }
             "fs/write_text_file" => {
                 self.writes.push((text("path"), text("content")));
                 self.buffers.insert(text("path"), text("content"));
-                Ok(json!({}))
+                Ok(self.manners.written.clone())
             }
             "elicitation/create" => {
                 self.forms.push(params.clone());
@@ -261,6 +322,7 @@ impl Editor {
                     return None;
                 }
             },
+            "terminal/kill" if !self.manners.kills => return Some(Err("no such parameter")),
             "terminal/kill" | "terminal/release" => {
                 terminal.killed = true;
                 terminal.released += usize::from(method == "terminal/release");

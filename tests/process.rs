@@ -9,6 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use reasonix_core::time::Instant as Moment;
+
+use crate::editor::Editor;
 use crate::json::{self, Value};
 use crate::laws::Laws;
 use crate::sim::{Card, reply_to_card};
@@ -189,6 +192,8 @@ pub struct Running {
     pub buffers: BTreeMap<String, String>,
     /// Answers to other methods than the client knows by itself.
     pub answers: BTreeMap<String, Value>,
+    /// Who answers to `fs/*`, `terminal/*` and `elicitation/*` in the place of those buffers, at once.
+    pub editor: Option<Editor>,
 }
 
 /// How a program ended.
@@ -264,6 +269,7 @@ impl Running {
             asked: Vec::new(),
             buffers: BTreeMap::new(),
             answers: BTreeMap::new(),
+            editor: None,
         }
     }
 
@@ -329,10 +335,30 @@ impl Running {
         let frame: Value = serde_json::from_slice(&line)
             .unwrap_or_else(|_| panic!("not a frame: {}", String::from_utf8_lossy(&line)));
         self.frames.push(frame.clone());
-        if let Some(reply) = self.reply(&frame) {
+        if !self.hears(&frame)
+            && let Some(reply) = self.reply(&frame)
+        {
             self.send(&reply);
         }
         Some(frame)
+    }
+
+    /// Lets the editor hear a frame; whether it was for the editor.
+    fn hears(&mut self, frame: &Value) -> bool {
+        let Some(editor) = &mut self.editor else {
+            return false;
+        };
+        let heard = editor.hear(Moment::ZERO, frame);
+        for (path, text) in editor.take_unsaved() {
+            let folder = Path::new(path).parent().expect("a file is in a folder");
+            std::fs::create_dir_all(folder).expect("folders");
+            std::fs::write(path, text).expect("the workspace can be written");
+        }
+        let said: Vec<_> = std::iter::from_fn(|| editor.take(Moment::ZERO)).collect();
+        if !said.is_empty() {
+            self.send_all(&said);
+        }
+        heard
     }
 
     /// Reads until `done` likes a frame, and gives it.
@@ -412,6 +438,14 @@ impl Running {
             // Waits for a process, not for an order of events.
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Asks it to end, as a signal does.
+    pub fn terminate(&self) {
+        let sent = Command::new("kill")
+            .args(["-TERM", &self.pid().to_string()])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()), "it runs");
     }
 
     /// Kills it at once.

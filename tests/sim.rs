@@ -371,7 +371,14 @@ impl Sim {
                     self.wrote = true;
                     let frame: Value = serde_json::from_slice(bytes).expect("a frame is JSON");
                     let now = self.now;
-                    let heard = |editor: &mut Editor| editor.hear(now, &frame);
+                    let disk = &mut self.world.disk;
+                    let heard = |editor: &mut Editor| {
+                        let heard = editor.hear(now, &frame);
+                        for (path, text) in editor.take_unsaved() {
+                            disk.save(path, text);
+                        }
+                        heard
+                    };
                     if !self.editor.as_mut().is_some_and(heard)
                         && let Some(reply) = self.reply(&frame)
                     {

@@ -17,6 +17,7 @@ mod kills;
 mod machine;
 mod permission;
 mod pressure;
+mod profiles;
 mod quiet;
 mod real;
 mod replay;

@@ -178,6 +178,15 @@ fn call() -> impl Strategy<Value = (&'static str, String)> {
             json!({"status": "complete", "reason": "done"}),
         ),
         ("complete_step", json!({"step": "erst", "result": "fertig"})),
+        // What it says next are the words of the subagent.
+        (
+            "task",
+            json!({"description": "look", "prompt": "find it", "max_steps": 3}),
+        ),
+        (
+            "task",
+            json!({"description": "read", "prompt": "read it", "read_only": true}),
+        ),
         ("no_such_tool", json!({"x": 1})),
         ("read_file", json!([1])),
     ];
@@ -290,7 +299,9 @@ impl Window {
                 }
                 self.chunk(kind, &update["messageId"], content);
             }
-            "tool_call" | "plan" => self.lines.push((kind.into(), update.clone())),
+            "tool_call" | "plan" | "subagent_update" | "session_message" => {
+                self.lines.push((kind.into(), update.clone()))
+            }
             // What a call does on its way is gone when it has ended.
             "tool_call_update" if !ends(update) => {}
             "tool_call_update" => self.lines.push((kind.into(), update.clone())),
@@ -311,7 +322,7 @@ fn ends(update: &Value) -> bool {
     update["status"] == "completed" || update["status"] == "failed"
 }
 
-fn begin(disk: Disk, seed: u8) -> Sim {
+fn begin(disk: Disk, seed: u8, subagents: bool) -> Sim {
     let mut config = config();
     config.ephemeral = false;
     config.seed = [seed; 32];
@@ -327,7 +338,11 @@ fn begin(disk: Disk, seed: u8) -> Sim {
         command("sleep", None),
     ];
     let mut sim = Sim::new(config, world);
-    sim.ask(&json::initialize(9001));
+    let capabilities = match subagents {
+        true => json!({"subagents": {}}),
+        false => json!({}),
+    };
+    sim.ask(&json::initialize_with(9001, capabilities));
     sim
 }
 
@@ -339,10 +354,12 @@ struct Life {
     window: Window,
     heard: usize,
     answers: usize,
+    /// Whether the client is told of subagents.
+    subagents: bool,
 }
 
 impl Life {
-    fn begin() -> Self {
+    fn begin(subagents: bool) -> Self {
         let files = [
             ("a.txt", "alpha\nbeta\n"),
             ("b.txt", "one two\n"),
@@ -350,7 +367,7 @@ impl Life {
         ];
         let mut disk = Disk::with_files("/w", &files);
         disk.put(HOME, Node::Dir);
-        let mut sim = begin(disk, 7);
+        let mut sim = begin(disk, 7, subagents);
         let session = sim.open_another(9002, "/w");
         Self {
             heard: sim.frames.len(),
@@ -359,6 +376,7 @@ impl Life {
             id: 0,
             window: Window::default(),
             answers: 0,
+            subagents,
         }
     }
 
@@ -452,7 +470,7 @@ impl Life {
         self.sim.finish();
         self.sim.laws.check();
         let disk = self.sim.world.disk.after_crash(true, |_| Keep::All);
-        let mut next = begin(disk, 8);
+        let mut next = begin(disk, 8, self.subagents);
         let from = next.frames.len();
         let params = json!({"sessionId": self.session, "cwd": "/w", "mcpServers": []});
         let answer = next.ask(&json::request(1, "session/load", params));
@@ -484,11 +502,59 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_load_shows_what_was_shown(acts in prop::collection::vec(act(), 1..7)) {
-        let mut life = Life::begin();
+    fn a_load_shows_what_was_shown(
+        acts in prop::collection::vec(act(), 1..7),
+        subagents in any::<bool>(),
+    ) {
+        let mut life = Life::begin(subagents);
         for act in &acts {
             life.act(act);
         }
+        life.end();
+    }
+}
+
+#[test]
+fn a_load_shows_a_subagent_as_it_worked() {
+    let say = |text: &str| Words {
+        said: vec![(false, text.into())],
+        calls: Vec::new(),
+        end: Ending::Well,
+    };
+    let call = |tool: &'static str, arguments: Value| Words {
+        said: vec![(true, "hm".into())],
+        calls: vec![(tool, arguments.to_string())],
+        end: Ending::Well,
+    };
+    let task = || call("task", json!({"description": "look", "prompt": "find it"}));
+    let ls = || call("ls", json!({"path": "."}));
+    let hang = Words {
+        end: Ending::Hang,
+        ..say("h")
+    };
+    for subagents in [false, true] {
+        let mut life = Life::begin(subagents);
+        for answers in [
+            vec![task(), ls(), say("found"), say("done")],
+            // One that is cancelled while its subagent works.
+            vec![task(), ls(), hang.clone()],
+        ] {
+            life.act(&Act::Turn {
+                prompt: vec![Block::Text("go".into())],
+                answers,
+                steers: Vec::new(),
+                later: None,
+                card: "allow_once",
+            });
+        }
+        let kinds = |kind: &str| {
+            let lines = life.window.lines.iter();
+            lines.filter(|(line, _)| line == kind).count()
+        };
+        let told = usize::from(subagents);
+        assert_eq!(kinds("tool_call"), 4);
+        assert_eq!(kinds("subagent_update"), 4 * told);
+        assert_eq!(kinds("session_message"), 4 * told);
         life.end();
     }
 }
