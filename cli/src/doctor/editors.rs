@@ -13,12 +13,16 @@ pub enum Editor {
     Jetbrains,
     /// Neovim, with CodeCompanion.
     Nvim,
+    /// Neovim, with avante.
+    Avante,
     /// Emacs, with agent-shell.
     Emacs,
     /// Visual Studio Code, with ACP Client.
     Vscode,
     /// acpx, in a shell.
     Acpx,
+    /// Toad, in a terminal.
+    Toad,
 }
 
 /// What is known of an editor.
@@ -30,6 +34,8 @@ pub struct Facts {
     /// file has it.
     snippet: &'static str,
     language: Language,
+    /// Whether it wants the whole path of the program.
+    absolute: bool,
     /// The params of its `initialize`.
     pub initialize: &'static str,
     /// Whether it signs in before anything else, with the first method that is offered.
@@ -56,9 +62,11 @@ impl Editor {
             Self::Zed => "Zed",
             Self::Jetbrains => "JetBrains",
             Self::Nvim => "Neovim, with CodeCompanion",
+            Self::Avante => "Neovim, with avante",
             Self::Emacs => "Emacs, with agent-shell",
             Self::Vscode => "Visual Studio Code, with ACP Client",
             Self::Acpx => "acpx",
+            Self::Toad => "Toad",
         }
     }
 
@@ -69,7 +77,8 @@ impl Editor {
                 file: "settings.json",
                 snippet: r#"{ "agent_servers": { "Reasonix": { "type": "custom", "command": COMMAND, "args": [ARGS], "env": {} } } }"#,
                 language: Language::Json,
-                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"auth":{"terminal":true}},"clientInfo":{"name":"zed","title":"Zed","version":"1.0.0"}}"#,
+                absolute: false,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"auth":{"terminal":true},"_meta":{"terminal_output":true,"terminal-auth":true}},"clientInfo":{"name":"zed","title":"Zed","version":"1.0.0"}}"#,
                 authenticates: false,
                 legacy: false,
                 terminates: false,
@@ -78,6 +87,7 @@ impl Editor {
                 file: "~/.jetbrains/acp.json",
                 snippet: r#"{ "agent_servers": { "Reasonix": { "command": COMMAND, "args": [ARGS] } } }"#,
                 language: Language::Json,
+                absolute: true,
                 initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"proxy":{}}},"clientInfo":{"name":"JetBrains","version":"2026.2"}}"#,
                 authenticates: false,
                 legacy: true,
@@ -87,16 +97,30 @@ impl Editor {
                 file: "init.lua",
                 snippet: r#"require("codecompanion").setup({
   adapters = { acp = { reasonix = function()
-    return require("codecompanion.adapters").extend("gemini_cli", {
-      name = "reasonix", commands = { default = { COMMAND, ARGS } }, defaults = { auth_method = nil },
+    return require("codecompanion.adapters").extend("goose", {
+      name = "reasonix", formatted_name = "Reasonix", commands = { default = { COMMAND, ARGS } },
     })
   end } },
   interactions = { chat = { adapter = "reasonix" } },
 })"#,
                 language: Language::Lua,
+                absolute: false,
                 initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}},"clientInfo":{"name":"CodeCompanion.nvim","version":"1.0.0"}}"#,
                 authenticates: true,
                 legacy: false,
+                terminates: true,
+            },
+            Self::Avante => Facts {
+                file: "init.lua",
+                snippet: r#"require("avante").setup({
+  provider = "reasonix",
+  acp_providers = { reasonix = { command = COMMAND, args = { ARGS } } },
+})"#,
+                language: Language::Lua,
+                absolute: false,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}"#,
+                authenticates: false,
+                legacy: true,
                 terminates: false,
             },
             Self::Emacs => Facts {
@@ -108,6 +132,7 @@ impl Editor {
              :client-maker (lambda (buffer)
                              (acp-make-client :command COMMAND :command-params '(ARGS) :context-buffer buffer)))))"#,
                 language: Language::Lisp,
+                absolute: false,
                 initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}"#,
                 authenticates: true,
                 legacy: false,
@@ -117,7 +142,8 @@ impl Editor {
                 file: "settings.json",
                 snippet: r#"{ "acp.agents": { "Reasonix": { "command": COMMAND, "args": [ARGS], "env": {} } } }"#,
                 language: Language::Json,
-                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"vscode-acp","version":"0.1.0"}}"#,
+                absolute: false,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"vscode-acp-client","version":"0.2.0"}}"#,
                 authenticates: false,
                 legacy: false,
                 terminates: true,
@@ -126,17 +152,28 @@ impl Editor {
                 file: "a shell",
                 snippet: r#"acpx --agent "COMMAND ARGS" exec "what does this project do?""#,
                 language: Language::Shell,
+                absolute: false,
                 initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"acpx","version":"0.19.1"}}"#,
                 authenticates: true,
                 legacy: false,
                 terminates: false,
             },
+            Self::Toad => Facts {
+                file: "a shell",
+                snippet: r#"toad acp "COMMAND ARGS" ."#,
+                language: Language::Shell,
+                absolute: false,
+                initialize: r#"{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true},"clientInfo":{"name":"toad","title":"Toad","version":"0.5.0"}}"#,
+                authenticates: false,
+                legacy: false,
+                terminates: true,
+            },
         }
     }
 }
 
-/// What is written into the editor's file: the program's own name if it is found by that, else its path; `acp` and what was
-/// given after `--`.
+/// What is written into the editor's file: the program's own name if it is found by that and the editor looks for it, else
+/// its path; `acp` and what was given after `--`.
 pub fn snippet(editor: Editor, program: &Path, acp: &[String]) -> String {
     let name = program.file_name().unwrap_or_default();
     let found = std::env::var_os("PATH").is_some_and(|path| {
@@ -145,7 +182,7 @@ pub fn snippet(editor: Editor, program: &Path, acp: &[String]) -> String {
         let first = all.into_iter().find(|it| it.is_file());
         first.and_then(|it| it.canonicalize().ok()) == program.canonicalize().ok()
     });
-    let command = match found {
+    let command = match found && !editor.facts().absolute {
         true => name.to_string_lossy(),
         false => program.to_string_lossy(),
     };
@@ -201,7 +238,54 @@ mod tests {
     use super::*;
 
     fn plain(editor: Editor) -> String {
-        filled(editor, "reasonix", std::iter::once("acp"))
+        let command = match editor.facts().absolute {
+            true => "/path/to/reasonix",
+            false => "reasonix",
+        };
+        filled(editor, command, std::iter::once("acp"))
+    }
+
+    /// The profiles that the tests play clients by are the same clients.
+    #[test]
+    fn the_profiles_of_clients_and_the_doctor_say_the_same() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/profiles");
+        let files = std::fs::read_dir(folder).expect("it is there").flatten();
+        let texts = files.map(|file| std::fs::read_to_string(file.path()).expect("text"));
+        let profiles: Vec<serde_json::Value> = texts
+            .map(|text| serde_json::from_str(&text).expect("JSON"))
+            .collect();
+        for editor in Editor::value_variants() {
+            let value = editor.to_possible_value().expect("none is hidden");
+            let mut mine = profiles
+                .iter()
+                .filter(|it| it["doctor"] == value.get_name());
+            let (Some(profile), None) = (mine.next(), mine.next()) else {
+                panic!("one profile: {editor:?}");
+            };
+            let facts = editor.facts();
+            let first: serde_json::Value = serde_json::from_str(facts.initialize).expect("JSON");
+            assert_eq!(profile["initialize"], first, "{editor:?}");
+            let at_once = profile["signs_in"] == "at once";
+            assert_eq!(at_once, facts.authenticates, "{editor:?}");
+            let methods = profile["before_prompt"].as_array().expect("a list");
+            let legacy = methods.iter().any(|method| method == "session/set_model");
+            assert_eq!(legacy, facts.legacy, "{editor:?}");
+            let terminated = profile["ends"] == "termination";
+            assert_eq!(terminated, facts.terminates, "{editor:?}");
+        }
+    }
+
+    #[test]
+    fn who_wants_a_whole_path_gets_one_though_the_name_is_found() {
+        let program = std::env::split_paths(&std::env::var_os("PATH").expect("set"))
+            .map(|dir| dir.join("sh"))
+            .find(|it| it.is_file())
+            .expect("there is a shell");
+        let path = program.to_string_lossy();
+        let given = snippet(Editor::Jetbrains, &program, &[]);
+        assert!(given.contains(&format!("\"{path}\"")), "{given}");
+        let given = snippet(Editor::Zed, &program, &[]);
+        assert!(given.contains("\"sh\""), "{given}");
     }
 
     #[test]

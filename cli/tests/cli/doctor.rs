@@ -6,13 +6,15 @@ use std::thread::JoinHandle;
 
 use crate::{Ended, PROGRAMS, Place, arg};
 
-const EDITORS: [(&str, &str); 6] = [
+const EDITORS: [(&str, &str); 8] = [
     ("zed", "\"agent_servers\""),
     ("jetbrains", "\"agent_servers\""),
     ("nvim", "require(\"codecompanion\")"),
+    ("avante", "require(\"avante\")"),
     ("emacs", "agent-shell-agent-configs"),
     ("vscode", "\"acp.agents\""),
     ("acpx", "acpx --agent"),
+    ("toad", "toad acp"),
 ];
 
 #[test]
