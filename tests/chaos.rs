@@ -25,6 +25,9 @@ pub enum Cut {
     Pieces(usize),
 }
 
+/// How a line of what was said and wanted begins that the client sent.
+pub const SENT: &str = "Sent ";
+
 /// What the scripted model does, by the prompts below.
 const SCRIPT: &str = r#"{"when":{"prompt_contains":"hello"}}
 {"thought":"hm"}
@@ -334,6 +337,7 @@ impl Chaos {
     }
 
     fn line(&mut self, line: &str) {
+        self.effects.push(format!("{SENT}{line}"));
         self.receive(format!("{line}\n").as_bytes());
     }
 

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::court::Court;
+
 /// Listens to both directions and keeps what it saw wrong.
 #[derive(Debug, Default)]
 pub struct Laws {
+    court: Court,
     open: BTreeMap<String, Open>,
     sessions: BTreeSet<String>,
     /// Ids of malformed requests: they may be answered.
@@ -43,6 +46,7 @@ impl Laws {
         let Ok(frame) = serde_json::from_slice::<Value>(bytes) else {
             return;
         };
+        self.court.sent(&frame);
         let Some(id @ (Value::String(_) | Value::Number(_))) = frame.get("id") else {
             return;
         };
@@ -68,28 +72,52 @@ impl Laws {
         }
     }
 
-    /// The agent sent this line.
-    pub fn heard(&mut self, bytes: &[u8]) {
+    /// The client sent these bytes by a way of its own: what is answered to them is judged too, but
+    /// they need no answer.
+    pub fn sent_raw(&mut self, bytes: &[u8]) {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        for line in bytes.split(|&byte| byte == b'\n') {
+            if let Ok(frame) = serde_json::from_slice(line) {
+                self.court.sent(&frame);
+            }
+        }
+    }
+
+    /// The agent sent this line; gives it as JSON, if it is any. Panics at once if that is not what
+    /// the protocol has, or not for this client.
+    #[track_caller]
+    pub fn heard(&mut self, bytes: &[u8]) -> Option<Value> {
+        let frame = serde_json::from_slice::<Value>(bytes).ok();
+        if let Some(frame) = &frame
+            && let Err(why) = self.court.heard(frame)
+        {
+            panic!("{why}: {}", String::from_utf8_lossy(bytes));
+        }
+        self.follow(frame.as_ref(), bytes);
+        frame
+    }
+
+    fn follow(&mut self, frame: Option<&Value>, bytes: &[u8]) {
         if self.closed {
             self.break_with("something was sent after the end", bytes);
         }
         if bytes.last() != Some(&b'\n') || bytes.iter().filter(|&&b| b == b'\n').count() != 1 {
             self.break_with("a frame is not exactly one line", bytes);
         }
-        let Ok(frame) = serde_json::from_slice::<Value>(bytes) else {
+        let Some(frame) = frame else {
             return self.break_with("a frame is not JSON", bytes);
         };
         if frame["jsonrpc"] != "2.0" {
             self.break_with("a frame is not JSON-RPC 2.0", bytes);
         }
         match (frame.get("method"), frame.get("id")) {
-            (None, Some(id)) => self.answered(id, &frame, bytes),
+            (None, Some(id)) => self.answered(id, frame, bytes),
             (Some(_), Some(id)) => {
                 if !self.asked.insert(id.to_string()) {
                     self.break_with("an id was used for two requests", bytes);
                 }
             }
-            (Some(method), None) if method == "session/update" => self.updated(&frame, bytes),
+            (Some(method), None) if method == "session/update" => self.updated(frame, bytes),
             (Some(_), None) => {}
             (None, None) => self.break_with("neither a request nor an answer", bytes),
         }
@@ -205,7 +233,7 @@ mod tests {
         for (sent, frame) in exchange {
             match sent {
                 true => laws.sent(&json::line(frame)),
-                false => laws.heard(&json::line(frame)),
+                false => laws.follow(Some(frame), &json::line(frame)),
             }
         }
         laws.broken

@@ -2,12 +2,13 @@
 //! keeps, scripted providers, and real programs on pipes. Knows nothing of the inside of the agent.
 
 pub mod chaos;
-
+pub mod court;
 pub mod disk;
 pub mod editor;
 pub mod inbox;
 pub mod json;
 pub mod laws;
+pub mod official;
 pub mod process;
 pub mod provider;
 pub mod sim;

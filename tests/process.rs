@@ -297,11 +297,16 @@ impl Running {
         for line in &lines {
             self.laws.sent(line);
         }
-        self.send_bytes(&lines.concat());
+        self.write(&lines.concat());
     }
 
-    /// Sends bytes as they are; the laws do not see them.
+    /// Sends bytes as they are; the laws do not ask for answers to them.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.laws.sent_raw(bytes);
+        self.write(bytes);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("its input is open");
         // A program that has ended takes no more; what it said shows why.
         let _ = stdin.write_all(bytes).and_then(|()| stdin.flush());
@@ -330,10 +335,10 @@ impl Running {
                 self.errors()
             ),
         };
-        self.laws.heard(&line);
         self.bytes.extend_from_slice(&line);
-        let frame: Value = serde_json::from_slice(&line)
-            .unwrap_or_else(|_| panic!("not a frame: {}", String::from_utf8_lossy(&line)));
+        let frame = self.laws.heard(&line);
+        let frame =
+            frame.unwrap_or_else(|| panic!("not a frame: {}", String::from_utf8_lossy(&line)));
         self.frames.push(frame.clone());
         if !self.hears(&frame)
             && let Some(reply) = self.reply(&frame)

@@ -363,13 +363,12 @@ impl Sim {
             }
             match effect {
                 Effect::Transmit(bytes) => {
-                    self.laws.heard(bytes);
+                    let frame = self.laws.heard(bytes).expect("a frame is JSON");
                     if self.keeps {
                         self.bytes.extend_from_slice(bytes);
                     }
                     self.unsent += bytes.len();
                     self.wrote = true;
-                    let frame: Value = serde_json::from_slice(bytes).expect("a frame is JSON");
                     let now = self.now;
                     let disk = &mut self.world.disk;
                     let heard = |editor: &mut Editor| {

@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use reasonix_tests::laws::Laws;
+
 use crate::{PROGRAMS, Place, arg, finish, say};
 
 const HELLO: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\
@@ -19,6 +21,10 @@ fn an_editor_gets_frames_and_nothing_else() {
         let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut answer = String::new();
         out.read_line(&mut answer).expect("an answer");
+        let mut laws = Laws::default();
+        laws.sent(HELLO.as_bytes());
+        laws.heard(answer.as_bytes());
+        laws.check();
         assert!(
             answer.starts_with("{\"jsonrpc\":\"2.0\",\"id\":1,"),
             "{answer}"

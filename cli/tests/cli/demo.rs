@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use reasonix_tests::laws::Laws;
+
 use crate::{Ended, PROGRAMS, Place};
 
 #[track_caller]
@@ -62,10 +64,16 @@ fn the_demo_shows_every_frame_both_ways() {
         };
         let sent = frames("client → agent ");
         let got = frames("agent → client ");
-        for frame in sent.iter().chain(&got) {
-            let whole = serde_json::from_str::<serde::de::IgnoredAny>(frame);
-            assert!(whole.is_ok(), "{frame}");
+        // In the order in which they went, each way.
+        let mut laws = Laws::default();
+        for line in ended.out.lines() {
+            if let Some(frame) = line.strip_prefix("client → agent ") {
+                laws.sent(frame.as_bytes());
+            } else if let Some(frame) = line.strip_prefix("agent → client ") {
+                assert!(laws.heard(format!("{frame}\n").as_bytes()).is_some());
+            }
         }
+        laws.check();
         for method in ["initialize", "session/new", "session/prompt"] {
             let has = |f: &&str| f.contains(&format!("\"method\":\"{method}\""));
             assert_eq!(sent.iter().filter(|f| has(f)).count(), 1, "{method}");

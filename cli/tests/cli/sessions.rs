@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
+use reasonix_tests::laws::Laws;
 use serde::Deserialize;
 
 use crate::{Ended, PROGRAMS, Place, arg, finish, say};
@@ -86,6 +87,7 @@ fn store(place: &Place, id: &str, title: &str) {
 struct Editor {
     child: Child,
     out: BufReader<ChildStdout>,
+    laws: Laws,
     asked: u32,
     /// What was not an answer.
     seen: String,
@@ -108,6 +110,7 @@ impl Editor {
         let mut editor = Self {
             child,
             out,
+            laws: Laws::default(),
             asked: 0,
             seen: String::new(),
         };
@@ -125,11 +128,13 @@ impl Editor {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{params}}}}}\n"
         );
+        self.laws.sent(line.as_bytes());
         say(&mut self.child, &line);
         loop {
             let mut line = String::new();
             let count = self.out.read_line(&mut line).expect("lines");
             assert_ne!(count, 0, "it ended before it answered {method}");
+            self.laws.heard(line.as_bytes());
             let answer: Answer = serde_json::from_str(&line).expect("a frame");
             if answer.method.is_none() && answer.id == Some(id) {
                 return line;
@@ -174,6 +179,7 @@ impl Editor {
 
     /// Closes it.
     fn end(mut self) {
+        self.laws.check();
         drop(self.child.stdin.take());
         drop(self.out);
         assert_eq!(crate::wait(&mut self.child).code(), Some(0));
