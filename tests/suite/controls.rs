@@ -258,6 +258,35 @@ fn a_model_that_is_gone_gives_way_to_the_default_and_the_client_is_told() {
     assert!(said.contains("local/big"), "nobody was told: {said:?}");
 }
 
+#[test]
+fn what_a_session_is_set_to_is_among_what_it_is_offered() {
+    let mut low = two_models();
+    low.permission_mode = PermissionMode::parse("read-only").expect("a mode");
+    let mut sim = begin(low, empty());
+    let session = sim.open_another(1, "/w");
+    set(&mut sim, 2, &session, "tool_approval", "readOnly");
+    sim.finish();
+    // In a process that offers it to nobody else.
+    let disk = sim.world.disk.after_crash(true, |_| Keep::All);
+    let mut config = two_models();
+    config.seed = [8; 32];
+    let mut sim = begin(config, disk);
+    let answer = reopen(&mut sim, 3, &session, true);
+    let now = values(&answer["result"]["configOptions"]);
+    assert_eq!(now["tool_approval"], "readOnly", "{answer}");
+    for (id, value, good) in [
+        (4, "readOnly", true),
+        (5, "dontAsk", false),
+        (6, "ask", true),
+        (7, "readOnly", false),
+    ] {
+        let answer = set(&mut sim, id, &session, "tool_approval", value);
+        assert_eq!(answer.get("result").is_some(), good, "{value}: {answer}");
+    }
+    sim.finish();
+    sim.laws.check();
+}
+
 /// Ways in which somebody could try to get above a ceiling of `ask`.
 #[test]
 fn nothing_raises_a_ceiling() {

@@ -526,7 +526,8 @@ impl Agent {
                         ceiling,
                     }));
                 }
-                if !mode.offered().any(|offered| offered == posture) {
+                let current = mode.ceiling.clip(axes.posture);
+                if !options::postures(mode, current).any(|offered| offered == posture) {
                     return Err(not_offered());
                 }
                 axes.posture = posture;

@@ -129,16 +129,25 @@ pub(super) fn list(
     option.description = Some("How many tools and instructions the model gets".into());
     option.category = Some(SessionConfigOptionCategory::from("_agent_preset"));
     options.push(option);
+    let current = mode.ceiling.clip(axes.posture);
     let mut option = SessionConfigOption::select(
         "tool_approval",
         "Tool Approval",
-        mode.ceiling.clip(axes.posture).name(),
-        mode.offered().map(posture_value).collect(),
+        current.name(),
+        postures(mode, current).map(posture_value).collect(),
     );
     option.description = Some("What runs without asking".into());
     option.category = Some(SessionConfigOptionCategory::from("_tool_approval"));
     options.push(option);
     options
+}
+
+/// The postures to choose from: those of the flag, and the one that is set, which a session may have
+/// from a process with another flag. What is set is always offered (ACP page: config options).
+pub(super) fn postures(mode: PermissionMode, current: Posture) -> impl Iterator<Item = Posture> {
+    let offered = move |posture: &Posture| mode.offered().any(|offered| offered == *posture);
+    let all = Posture::ALL.into_iter();
+    all.filter(move |posture| *posture == current || offered(posture))
 }
 
 fn model(axes: &Axes, settings: &Settings) -> SessionConfigOption {
