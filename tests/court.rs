@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::official::{Part, judge};
+use crate::sense;
 
 /// Follows one exchange and judges each frame of the agent.
 #[derive(Clone, Debug, Default)]
@@ -100,6 +101,7 @@ impl Court {
                     return Err("a notification has no id, a request has one".into());
                 }
                 judge(Part::Params, method, &frame["params"])?;
+                sense::of(method, &frame["params"])?;
                 self.check_gates(method, &frame["params"])
             }
             (None, true, false) if has("result") != has("error") => self.answered(frame),
@@ -113,11 +115,13 @@ impl Court {
         if let Some(error) = frame.get("error") {
             // Of two with one id the second is refused.
             asked.and_then(Vec::pop);
-            return judge(Part::Error, "", error);
+            judge(Part::Error, "", error)?;
+            return sense::of_error(error);
         }
         let asked = asked.filter(|asked| !asked.is_empty());
         let method = asked.ok_or("a result that nobody asked for")?.remove(0);
         judge(Part::Result, &method, &frame["result"])?;
+        sense::of(&method, &frame["result"])?;
         self.check_gates(&method, &frame["result"])
     }
 

@@ -11,5 +11,6 @@ pub mod laws;
 pub mod official;
 pub mod process;
 pub mod provider;
+pub mod sense;
 pub mod sim;
 pub mod world;

@@ -1,7 +1,7 @@
 //! What an agent may say, as data: every method of ACP v1 with its official type and the JSON schema
 //! of that type, made strict, and the few messages beside it. Knows no exchange, only single values.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -30,7 +30,7 @@ pub enum Part {
 /// What is not as the protocol has it: an unknown method, an unknown or missing member, a wrong type,
 /// a value of no known name.
 pub fn judge(part: Part, method: &str, value: &Value) -> Result<(), String> {
-    static SEEN: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+    static SEEN: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
     let key = if part == Part::Error { "" } else { method };
     let judge = table()
         .get(&(part, key))
@@ -39,10 +39,9 @@ pub fn judge(part: Part, method: &str, value: &Value) -> Result<(), String> {
     (part, key).hash(&mut shape);
     hash_shape("", value, &mut shape);
     let shape = shape.finish();
-    let seen = |f: &dyn Fn(&mut HashSet<u64>) -> bool| {
+    let seen = |f: &dyn Fn(&mut BTreeSet<u64>) -> bool| {
         // Another test that failed says nothing of this one.
-        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-        f(seen.get_or_insert_default())
+        f(&mut SEEN.lock().unwrap_or_else(PoisonError::into_inner))
     };
     if seen(&|seen| seen.contains(&shape)) {
         return Ok(());
@@ -56,11 +55,14 @@ pub fn judge(part: Part, method: &str, value: &Value) -> Result<(), String> {
 /// clients.
 const EXTENSIONS: &str = include_str!("schema/extensions.json");
 
+/// Reads a value as an official type.
+type Parse = fn(&Value) -> Result<(), serde_json::Error>;
+
 /// Checks one kind of value against its official type, where there is one, and its schema.
 struct Judge {
     schema: fn(&str) -> Value,
     about: &'static str,
-    parse: Option<fn(&Value) -> Result<(), serde_json::Error>>,
+    parse: Option<Parse>,
     /// Made when first needed: that takes longer than a hundred values.
     validator: OnceLock<Validator>,
 }
