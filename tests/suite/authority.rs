@@ -239,9 +239,11 @@ fn in_force(setting: &Setting) -> &'static str {
     setting.posture.min(setting.ceiling).name()
 }
 
-/// The client sets the approvals to `posture`, alone or with a mode.
-fn may_set(life: &Life, posture: Posture) -> bool {
-    mode(life).offered().any(|offered| offered == posture)
+/// The client sets the approvals to `posture`, alone or with a mode: to what is offered to all, or to
+/// what is in force already.
+fn may_set(life: &Life, setting: &Setting, posture: Posture) -> bool {
+    let mut offered = mode(life).offered();
+    offered.any(|offered| offered == posture) || posture.name() == in_force(setting)
 }
 
 /// Lives one life, with sessions that were there before, if they were.
@@ -319,7 +321,7 @@ fn live(
                 let params =
                     json!({"sessionId": session, "configId": name, "value": posture.name()});
                 let answer = sim.ask(&json::request(id, "session/set_config_option", params));
-                let may = may_set(life, *posture);
+                let may = may_set(life, setting, *posture);
                 prop_assert_eq!(answer.get("result").is_some(), may, "{}", answer);
                 let above = answer["error"]["data"]["code"] == "acp.tool_approval.above_ceiling";
                 prop_assert_eq!(above, *posture > setting.ceiling, "{}", answer);
@@ -338,7 +340,7 @@ fn live(
                     "auto" => Some(Posture::Yolo),
                     _ => None,
                 };
-                let may = posture.is_none_or(|posture| may_set(life, posture));
+                let may = posture.is_none_or(|posture| may_set(life, setting, posture));
                 prop_assert_eq!(answer.get("result").is_some(), may, "{}", answer);
                 if may {
                     setting.posture = posture.unwrap_or(setting.posture);
