@@ -22,6 +22,7 @@ mod quiet;
 mod real;
 mod replay;
 mod roots;
+mod rules;
 mod runtimes;
 #[cfg(target_os = "linux")]
 mod sandbox;
@@ -33,5 +34,7 @@ mod shell;
 mod snapshots;
 mod source;
 mod stream;
+mod table;
+mod tolerance;
 mod turns;
 mod wire;
