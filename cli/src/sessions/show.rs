@@ -131,35 +131,30 @@ impl Picture {
     }
 
     fn record(&mut self, record: &Record) -> String {
-        let mut text = match record {
-            Record::Session(header) => self.header(header),
-            Record::Options(options) if options.model != self.model => {
-                self.model.clone_from(&options.model);
-                let model = one_line(&self.model, 80);
-                self.aside(&format!("The model is {model}."))
-            }
-            Record::Summary { .. } => {
-                self.aside("From here on the model has a summary of what is above.")
-            }
-            Record::End(end) => self.end_of_turn(end),
-            Record::Options(_)
-            | Record::User(_)
-            | Record::Assistant(_)
-            | Record::Call { .. }
-            | Record::Result(_)
-            | Record::Plan { .. }
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Goal(_)
-            | Record::Roots { .. }
-            | Record::Subagent(_)
-            | Record::Mended { .. }
-            | Record::Unknown => String::new(),
-        };
+        let mut text = self.beside(record);
         for update in self.replay.updates(record, &self.limits) {
             text.push_str(&self.screen.update(&update));
         }
         text
+    }
+
+    /// What is said of a record beside what a load replays of it.
+    fn beside(&mut self, record: &Record) -> String {
+        if let Record::Session(header) = record {
+            self.header(header)
+        } else if let Record::Options(options) = record
+            && options.model != self.model
+        {
+            self.model.clone_from(&options.model);
+            let model = one_line(&self.model, 80);
+            self.aside(&format!("The model is {model}."))
+        } else if let Record::Summary { .. } = record {
+            self.aside("From here on the model has a summary of what is above.")
+        } else if let Record::End(end) = record {
+            self.end_of_turn(end)
+        } else {
+            String::new()
+        }
     }
 
     fn end(&mut self) -> String {

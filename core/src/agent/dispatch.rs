@@ -3,11 +3,11 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::opening::{auth_required, context_window};
+use super::opening::{How, auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owned, Owner, Preset, cards, content, forms, models, prompts};
+use super::{Agent, Level, Owned, Owner, Preset, cards, content, forms, links, models, prompts};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::mode::Mode;
 use crate::engine::{Message, Verifier};
@@ -45,12 +45,18 @@ impl Agent {
                 asked,
                 session,
                 request,
-            } => self.load_session(asked, session, request),
+            } => {
+                let id = request.session_id.clone();
+                self.reopen(How::Load(asked), session, id, request.into());
+            }
             AgentEvent::ResumeSession {
                 asked,
                 session,
                 request,
-            } => self.resume_session(asked, session, request),
+            } => {
+                let id = request.session_id.clone();
+                self.reopen(How::Resume(asked), session, id, request.into());
+            }
             AgentEvent::ReplayReady { key } => self.load_on(key),
             AgentEvent::ListSessions { asked, request } => self.list_sessions(asked, request),
             AgentEvent::DeleteSession {
@@ -214,7 +220,9 @@ impl Agent {
     }
 
     fn prompt(&mut self, turn: TurnKey, key: SessionKey, request: &PromptRequest) {
-        let read = content::read(&request.prompt);
+        let blocks = &request.prompt;
+        let checked = links::check(blocks, &self.config.limits);
+        let read = checked.and_then(|()| content::read(blocks));
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
@@ -246,7 +254,6 @@ impl Agent {
         let Some(prompt) = self.run_command(key, prompt) else {
             return;
         };
-        self.prompt_may_launch(key);
         self.set_title(key, &request.prompt);
         let message = Message {
             parts: prompt.parts,
@@ -282,7 +289,7 @@ impl Agent {
     }
 
     /// The first words that a person says name the session.
-    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
+    fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
         let Some(session) = self
             .sessions
             .get_mut(&key)
@@ -346,11 +353,7 @@ impl Agent {
         if !core::mem::replace(&mut session.cancelled, true) {
             session.patience = Some(self.now.plus(self.config.limits.cancel_patience));
         }
-        self.withdraw_launch(key, None);
-        let waited = self.sessions.get_mut(&key).is_some_and(|session| {
-            core::mem::take(&mut session.reloading) || session.preparing.take().is_some()
-        });
-        if waited || self.leave_servers_command(key) {
+        if core::mem::take(&mut session.reloading) || session.preparing.take().is_some() {
             self.finish(key, crate::engine::Ending::Cancelled);
             return;
         }
@@ -358,7 +361,6 @@ impl Agent {
             return;
         }
         self.with_engine(key, |engine, cx| engine.cancel(cx));
-        self.after_launch_card(key);
         // A cancelled turn has more room, so that its end is not held up.
         self.flush(key);
     }
@@ -423,7 +425,6 @@ impl Agent {
                 }
             }
         }
-        self.ask_to_launch(key);
     }
 
     fn set_config_option(

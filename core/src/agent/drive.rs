@@ -9,7 +9,7 @@ use super::opening::auth_required;
 use super::saving::Then;
 use super::session::{Asking, Waiting};
 use super::{Agent, Level, WallClock, cards, editor, forms, quote, render};
-use crate::engine::record::{Author, Record};
+use crate::engine::record::Record;
 use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
@@ -175,7 +175,7 @@ impl Agent {
                             claims = Some(place);
                         }
                     }
-                    if is_seen_live(&record) {
+                    if record.is_seen_live() {
                         for mut update in render::record(&record, &self.config.limits) {
                             self.keep_terminal(key, &mut update);
                             self.show_in_order(key, Waiting::Drawn(update));
@@ -271,20 +271,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn show_output(&mut self, key: SessionKey, output: Output) -> Option<Output> {
-        let output = match output {
-            card @ (Output::Permit { .. } | Output::Questions { .. }) => {
-                self.waits_behind_launch(key, card)?
-            }
-            output @ (Output::Update(_)
-            | Output::Start { .. }
-            | Output::Abort { .. }
-            | Output::Withdraw { .. }
-            | Output::Record(_)
-            | Output::Finished(_)
-            | Output::Decided(_)
-            | Output::Log(_)) => output,
-        };
+    fn show_output(&mut self, key: SessionKey, output: Output) -> Option<Output> {
         match output {
             Output::Update(update) => self.show_update(key, update).map(Output::Update),
             Output::Permit {
@@ -461,7 +448,6 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        session.servers.project.launches.withdraw(card);
         session.outbox.retain(|waiting| match waiting {
             Waiting::Said(
                 Output::Permit { card: asked, .. } | Output::Questions { card: asked, .. },
@@ -604,30 +590,4 @@ fn say(
     let mut buffer = [0; 21];
     let id = render::message_id(message, &mut buffer);
     turn.text(kind, text, Some(id))
-}
-
-/// Whether the client sees a record when it is made. What a model says was seen as it came, and
-/// what a person says in a prompt their client shows by itself.
-fn is_seen_live(record: &Record) -> bool {
-    match record {
-        Record::User(user) => match user.from {
-            Author::Queue | Author::Guidance => true,
-            Author::Person | Author::Host | Author::Round => false,
-        },
-        // Nor what they typed.
-        Record::Assistant(_) | Record::Command { .. } => false,
-        Record::Call { .. }
-        | Record::Result(_)
-        | Record::Plan { .. }
-        | Record::Note { .. }
-        | Record::Goal(_)
-        | Record::Session(_)
-        | Record::Options(_)
-        | Record::Summary { .. }
-        | Record::End(_)
-        | Record::Roots { .. }
-        | Record::Subagent(_)
-        | Record::Mended { .. }
-        | Record::Unknown => true,
-    }
 }

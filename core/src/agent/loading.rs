@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::inbox::{self, Claims};
-use super::opening::{How, Opening, check_setup};
+use super::opening::{How, Opening, Wanted};
 use super::options::Axes;
 use super::replay::Replay;
 use super::status::Status;
@@ -26,11 +26,7 @@ use crate::engine::Engine;
 use crate::engine::record::{Header, Options, Record};
 use crate::error::{IoFault, IoKind};
 use crate::ids::SessionKey;
-use crate::protocol::Asked;
-use crate::protocol::methods::{LoadSession, ResumeSession};
-use crate::protocol::schema::{
-    LoadSessionRequest, McpServer, ResumeSessionRequest, SessionId, SessionUpdate, SystemPrompt,
-};
+use crate::protocol::schema::{SessionId, SessionUpdate};
 use crate::store::{Lines, Summary};
 use crate::wire::{RequestKey, RpcError};
 
@@ -38,6 +34,8 @@ use crate::wire::{RequestKey, RpcError};
 pub(super) struct Loading {
     stage: Stage,
     lines: Lines,
+    /// Bytes that went before they could be read: those of a session in memory that goes on.
+    missed: u64,
     /// The session's engine, which takes in what is read; none: it is open already.
     engine: Option<Engine>,
     /// It is open already.
@@ -68,10 +66,6 @@ pub(super) struct Loading {
     pub(super) notes: Vec<String>,
 }
 
-/// The working directory of a request, the folders beside it, what the client tells the model, and
-/// the MCP servers.
-struct Folders(String, Vec<String>, Option<SystemPrompt>, Vec<McpServer>);
-
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -94,6 +88,7 @@ impl Loading {
         Self {
             stage: Stage::Head,
             lines: Lines::new(limits.max_record),
+            missed: 0,
             engine: None,
             live: None,
             until: None,
@@ -119,55 +114,16 @@ impl Loading {
 }
 
 impl Agent {
-    pub(super) fn load_session(
+    /// `session/load`, `session/resume`: `live` if the session is open already.
+    pub(super) fn reopen(
         &mut self,
-        asked: Asked<LoadSession>,
-        session: Option<SessionKey>,
-        request: LoadSessionRequest,
-    ) {
-        let checked = check_setup(
-            &request.cwd,
-            &request.mcp_servers,
-            &request.additional_directories,
-            request.system_prompt.as_ref(),
-            &self.config.limits,
-        );
-        let key = asked.key();
-        let (id, cwd) = (request.session_id, request.cwd);
-        let (prompt, servers) = (request.system_prompt, request.mcp_servers);
-        let folders = Folders(cwd, request.additional_directories, prompt, servers);
-        self.reopen(key, How::Load(asked), session, id, folders, checked);
-    }
-
-    pub(super) fn resume_session(
-        &mut self,
-        asked: Asked<ResumeSession>,
-        session: Option<SessionKey>,
-        request: ResumeSessionRequest,
-    ) {
-        let checked = check_setup(
-            &request.cwd,
-            &request.mcp_servers,
-            &request.additional_directories,
-            request.system_prompt.as_ref(),
-            &self.config.limits,
-        );
-        let key = asked.key();
-        let (id, cwd) = (request.session_id, request.cwd);
-        let (prompt, servers) = (request.system_prompt, request.mcp_servers);
-        let folders = Folders(cwd, request.additional_directories, prompt, servers);
-        self.reopen(key, How::Resume(asked), session, id, folders, checked);
-    }
-
-    fn reopen(
-        &mut self,
-        key: RequestKey,
         how: How,
         live: Option<SessionKey>,
         id: SessionId,
-        Folders(cwd, directories, prompt, servers): Folders,
-        checked: Result<(), RpcError>,
+        wanted: Wanted,
     ) {
+        let key = how.key();
+        let checked = wanted.check(&self.config.limits);
         // What it is set to is read from its transcript.
         let axes = Axes {
             model: String::new(),
@@ -176,9 +132,7 @@ impl Agent {
             posture: self.config.permission_mode.start,
             mode: Default::default(),
         };
-        let mut opening = Opening::new(how, id.clone(), cwd, directories, axes);
-        opening.prompt = prompt;
-        opening.servers = servers;
+        let mut opening = Opening::new(how, id.clone(), wanted, axes);
         opening.loading = Some(Box::new(Loading::new(&self.config.limits)));
         self.openings.insert(key, opening);
         if let Err(error) = checked.and_then(|()| self.check_sandbox()) {
@@ -313,23 +267,10 @@ impl Agent {
             .flatten()
             .take(8)
         {
-            match record {
-                Record::Session(found) => header = header.or(Some(found)),
-                Record::Options(found) => first = first.or(Some(found)),
-                Record::User(_)
-                | Record::Assistant(_)
-                | Record::Call { .. }
-                | Record::Result(_)
-                | Record::Plan { .. }
-                | Record::Command { .. }
-                | Record::Note { .. }
-                | Record::Summary { .. }
-                | Record::Goal(_)
-                | Record::End(_)
-                | Record::Roots { .. }
-                | Record::Subagent(_)
-                | Record::Mended { .. }
-                | Record::Unknown => {}
+            if let Record::Session(found) = record {
+                header.get_or_insert(found);
+            } else if let Record::Options(found) = record {
+                first.get_or_insert(found);
             }
         }
         let axes = first.as_ref().map(|options| self.stored_axes(options).0);

@@ -28,27 +28,14 @@ impl Replay {
     /// What is seen of the next record: nothing, one update, or more where a text is longer than
     /// a frame.
     pub fn updates(&mut self, record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
-        match record {
-            Record::Call { id, .. } => {
-                self.announced.insert(id.clone());
-            }
-            // Clients do not know a call that they have not seen.
-            Record::Result(result) if !self.announced.contains(&result.id) => return Vec::new(),
-            Record::Session(_)
-            | Record::Options(_)
-            | Record::User(_)
-            | Record::Assistant(_)
-            | Record::Result(_)
-            | Record::Plan { .. }
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Summary { .. }
-            | Record::End(_)
-            | Record::Goal(_)
-            | Record::Roots { .. }
-            | Record::Subagent(_)
-            | Record::Mended { .. }
-            | Record::Unknown => {}
+        if let Record::Call { id, .. } = record {
+            self.announced.insert(id.clone());
+        }
+        // Clients do not know a call that they have not seen.
+        if let Record::Result(result) = record
+            && !self.announced.contains(&result.id)
+        {
+            return Vec::new();
         }
         render::record(record, limits)
     }

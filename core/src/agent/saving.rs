@@ -4,25 +4,24 @@
 //! A stored session outlives its open one until its last record is written and its lock is given
 //! back or its folder is gone.
 
+mod parting;
+
+pub(super) use parting::Parting;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 
 use super::inbox::Desk;
-use super::opening::How;
 use super::{Agent, Level, Owner};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::engine::Ending;
-use crate::engine::record::{Author, Options, Record};
-use crate::error::IoFault;
+use crate::engine::record::{Options, Record};
 use crate::ids::SessionKey;
-use crate::protocol::methods::{
-    CloseSession, DeleteSession, SetConfigOption, SetMode, SetModel, Vendor,
-};
+use crate::protocol::methods::{SetConfigOption, SetMode, SetModel, Vendor};
 use crate::protocol::schema::{
-    CloseSessionResponse, DeleteSessionResponse, Json, SessionId, SetSessionConfigOptionResponse,
-    SetSessionModeResponse, SetSessionModelResponse,
+    Json, SetSessionConfigOptionResponse, SetSessionModeResponse, SetSessionModelResponse,
 };
 use crate::protocol::{AgentSide, Asked};
 use crate::store::{Journal, Place, Safe, SessionFiles, Summary};
@@ -108,18 +107,6 @@ impl Reply {
             Self::Vendor(asked, _) => side.answer(asked, Err(error)),
         }
     }
-}
-
-/// Why a stored session is given up.
-pub(super) enum Parting {
-    /// Nobody waits.
-    Left,
-    /// Its opening failed.
-    Refused(How, RpcError),
-    /// `session/close`.
-    Close(Asked<CloseSession>),
-    /// `session/delete`.
-    Delete(Asked<DeleteSession>),
 }
 
 impl Stored {
@@ -209,39 +196,10 @@ impl Agent {
         if stored.read_only.is_some() {
             return 0;
         }
-        // What somebody said is not said again, and an end is what an answer stands for. What is
-        // between is safe with them.
-        let durable = matches!(
-            record,
-            Record::User(_)
-                | Record::End(_)
-                | Record::Options(_)
-                | Record::Roots { .. }
-                | Record::Goal(_)
-        );
-        match record {
-            Record::User(user) if matches!(user.from, Author::Person | Author::Queue) => {
-                stored.summary.prompts += 1;
-                stored.stale = true;
-            }
-            Record::End(_) | Record::Roots { .. } => stored.stale = true,
-            Record::Session(_)
-            | Record::Options(_)
-            | Record::User(_)
-            | Record::Assistant(_)
-            | Record::Call { .. }
-            | Record::Result(_)
-            | Record::Plan { .. }
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Summary { .. }
-            | Record::Subagent(_)
-            | Record::Goal(_)
-            | Record::Mended { .. }
-            | Record::Unknown => {}
-        }
+        stored.summary.prompts += u64::from(record.begins_turn().is_some());
+        stored.stale |= record.is_listed();
         stored.summary.updated = now.unwrap_or(stored.summary.updated);
-        let place = stored.journal.push(now, record, durable);
+        let place = stored.journal.push(now, record, record.must_last());
         self.save(key);
         place
     }
@@ -267,8 +225,8 @@ impl Agent {
         let Some(stored) = self.stores.get_mut(&key) else {
             return;
         };
-        if let Some(append) = stored.journal.begin() {
-            self.start(Owner::Store(key, Doing::Append), Call::Append(append));
+        if let Some(call) = stored.journal.begin() {
+            self.start(Owner::Store(key, Doing::Append), call);
         }
         let Some(stored) = self.stores.get_mut(&key) else {
             return;
@@ -408,96 +366,6 @@ impl Agent {
                 );
             }),
             (Then::Finish(_) | Then::Claimed, None) => {}
-        }
-    }
-
-    /// Gives a stored session up once all of it is written.
-    pub(super) fn part(&mut self, key: StoreKey, parting: Parting) {
-        if let Some(stored) = self.stores.get_mut(&key) {
-            stored.session = None;
-            stored.parting = Some(parting);
-            self.save(key);
-            self.part_if_idle(key);
-        }
-    }
-
-    fn part_if_idle(&mut self, key: StoreKey) {
-        let Some(stored) = self.stores.get(&key) else {
-            return;
-        };
-        let desk = stored.desk.as_ref().is_none_or(|desk| desk.is_idle());
-        if !stored.journal.is_idle() || !desk || stored.writing {
-            return;
-        }
-        let (doing, call) = match (&stored.parting, &stored.files) {
-            (None, _) => return,
-            (Some(_), None) => return self.parted(key, None),
-            (Some(Parting::Delete(_)), Some(files)) => (
-                Doing::Forget,
-                Call::Remove {
-                    path: files.state(),
-                    beneath: Some(files.home.clone()),
-                },
-            ),
-            (Some(Parting::Left | Parting::Refused(..) | Parting::Close(_)), Some(files)) => {
-                (Doing::Unlock, Call::Unlock { path: files.lock() })
-            }
-        };
-        self.start(Owner::Store(key, doing), call);
-        // Nothing more is done for it but this.
-        if let Some(stored) = self.stores.get_mut(&key) {
-            stored.writing = true;
-        }
-    }
-
-    /// Removes the folder of a session that no list shows any more.
-    fn remove(&mut self, key: StoreKey) {
-        if let Some(files) = self
-            .stores
-            .get(&key)
-            .and_then(|stored| stored.files.clone())
-        {
-            let call = Call::RemoveTree {
-                path: files.folder,
-                beneath: files.home,
-            };
-            self.start(Owner::Store(key, Doing::Remove), call);
-        }
-    }
-
-    fn parted(&mut self, key: StoreKey, fault: Option<IoFault>) {
-        let Some(stored) = self.stores.remove(&key) else {
-            return;
-        };
-        if let (Some(_), Some(Parting::Delete(_)), Some(files)) =
-            (&fault, &stored.parting, &stored.files)
-        {
-            // What is left of it can be deleted again, by anyone.
-            let path = files.lock();
-            self.start(Owner::Nobody, Call::Unlock { path });
-        }
-        match stored.parting {
-            Some(Parting::Close(asked)) => {
-                self.side.answer(asked, Ok(CloseSessionResponse::default()));
-            }
-            Some(Parting::Delete(asked)) => {
-                let result = match fault {
-                    None => Ok(DeleteSessionResponse::default()),
-                    Some(fault) => Err(RpcError::internal(&format!(
-                        "the session cannot be removed: {fault}"
-                    ))),
-                };
-                let failed = result.is_err();
-                self.side.answer(asked, result);
-                // It is closed all the same.
-                if failed
-                    && let Some(key) = self.side.find_session(&SessionId::from(stored.summary.id))
-                {
-                    self.side.forget(key);
-                }
-            }
-            Some(Parting::Refused(how, error)) => how.refuse(&mut self.side, error),
-            Some(Parting::Left) | None => {}
         }
     }
 

@@ -22,6 +22,8 @@
 //!
 //! Each line also has `at`, milliseconds since 1970. A reader skips types it does not know.
 
+mod facts;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 

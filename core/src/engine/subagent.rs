@@ -307,43 +307,28 @@ impl Engine {
 
     /// Something that the subagent's own session would remember.
     fn child_record(&mut self, cx: &mut Context<'_>, child: &mut Child, record: Record) {
-        match record {
-            Record::Call { id, card } => {
-                let name = self.history.mint(&id);
-                child.names.insert(id, name.clone());
-                self.record(cx, Record::Call { id: name, card });
+        if let Record::Call { id, card } = record {
+            let name = self.history.mint(&id);
+            child.names.insert(id, name.clone());
+            self.record(cx, Record::Call { id: name, card });
+        } else if let Record::Result(result) = record {
+            let id = child.name(&result.id);
+            let ran = result.ran.as_deref();
+            self.unverified
+                .take(&self.verifier, result.wrote, ran, result.ok);
+            self.record(cx, Record::Result(ToolResult { id, ..result }));
+        } else if let Record::Assistant(answer) = record {
+            let text = answer.text();
+            if answer.extent == Extent::Whole && !text.trim().is_empty() {
+                cx.out.push_back(Output::Update(Update::Progress {
+                    id: child.call.clone(),
+                    text,
+                    session: Some(child.id.clone()),
+                }));
             }
-            Record::Result(result) => {
-                let id = child.name(&result.id);
-                let ran = result.ran.as_deref();
-                self.unverified
-                    .take(&self.verifier, result.wrote, ran, result.ok);
-                self.record(cx, Record::Result(ToolResult { id, ..result }));
-            }
-            Record::Assistant(answer) => {
-                let text = answer.text();
-                if answer.extent == Extent::Whole && !text.trim().is_empty() {
-                    cx.out.push_back(Output::Update(Update::Progress {
-                        id: child.call.clone(),
-                        text,
-                        session: Some(child.id.clone()),
-                    }));
-                }
-                self.child_spent(cx, child, answer.usage, answer.cost);
-            }
-            Record::Summary { usage, cost, .. } => self.child_spent(cx, child, usage, cost),
-            Record::User(_)
-            | Record::Plan { .. }
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Session(_)
-            | Record::Options(_)
-            | Record::Goal(_)
-            | Record::Roots { .. }
-            | Record::Subagent(_)
-            | Record::End(_)
-            | Record::Mended { .. }
-            | Record::Unknown => {}
+            self.child_spent(cx, child, answer.usage, answer.cost);
+        } else if let Record::Summary { usage, cost, .. } = record {
+            self.child_spent(cx, child, usage, cost);
         }
     }
 

@@ -11,7 +11,6 @@ mod grants;
 mod pattern;
 mod posture;
 mod rules;
-mod served;
 pub mod shell;
 
 pub use action::{Access, Action, Target};

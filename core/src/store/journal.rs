@@ -1,33 +1,37 @@
 //! The writing end of an append-only file of JSON lines. Knows when what was pushed is safe, not
 //! what it means.
 
+use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use crate::call::Append;
+use crate::call::{Append, Call, Expect, Write};
 use crate::error::IoFault;
 
-/// The place of a record in a journal: the first one pushed is 1.
+/// The place of what was pushed into a journal: the first is 1.
 pub type Place = u64;
 
 /// The writing end of one append-only file.
 ///
-/// Records are taken at once and written in the order they came, by one
-/// [`Append`](crate::call::Call::Append) at a time: what is pushed while one is open goes with the
-/// next, so many records share one sync. A failed append closes the journal for good: what the file
-/// holds from then on is not known, and to try again could write a record twice.
+/// What is pushed is taken at once and written in the order it came, by one call at a time: what is
+/// pushed while one is open goes with the next, so much of it shares one sync. The file can be
+/// replaced as a whole. A failed call closes the journal for good: what the file holds from then on
+/// is not known, and to try again could write a record twice.
 #[derive(Debug)]
 pub struct Journal {
     lane: Lane,
+    /// Whole files to write first: damaged ones that are kept, and the journal anew.
+    files: VecDeque<Whole>,
     /// Lines that no append has taken.
     pending: Vec<u8>,
-    /// How many records were pushed, are in the file, are safe.
+    /// How far it was pushed, is in the file, is safe.
     pushed: Place,
     written: Place,
     synced: Place,
-    /// The last record that has to be safe.
+    /// The last place that has to be safe.
     wanted: Place,
     open: Option<Open>,
     /// The file's last line has no end: what is written next must not be glued to it.
@@ -47,15 +51,27 @@ enum Lane {
         kept: Vec<u8>,
         /// The most that is kept, bytes; the oldest lines go.
         most: usize,
+        /// Bytes that went.
+        gone: u64,
     },
 }
 
-/// An append that has not ended.
+#[derive(Debug)]
+struct Whole {
+    path: String,
+    bytes: Vec<u8>,
+    upto: Place,
+    /// The file's size from then on; none: it is another file.
+    size: Option<u64>,
+}
+
+/// A call that has not ended.
 #[derive(Debug)]
 struct Open {
     upto: Place,
-    bytes: u64,
     durable: bool,
+    /// The file's size from then on.
+    size: u64,
 }
 
 /// Whether a record is where it has to be.
@@ -85,13 +101,18 @@ impl Journal {
     /// A journal that lives as long as the process and keeps about `most` bytes: when they are more the
     /// older half goes.
     pub fn memory(most: usize) -> Self {
-        let kept = Vec::new();
-        Self::new(Lane::Memory { kept, most }, false)
+        let lane = Lane::Memory {
+            kept: Vec::new(),
+            most,
+            gone: 0,
+        };
+        Self::new(lane, false)
     }
 
     fn new(lane: Lane, torn: bool) -> Self {
         Self {
             lane,
+            files: VecDeque::new(),
             pending: Vec::new(),
             pushed: 0,
             written: 0,
@@ -106,6 +127,18 @@ impl Journal {
     /// Takes a record, with the time it was made at in milliseconds since 1970. `durable`: it must
     /// survive a loss of power. A closed journal takes nothing.
     pub fn push(&mut self, at: Option<u64>, record: &impl Serialize, durable: bool) -> Place {
+        self.take(durable, |out| line(out, at, record))
+    }
+
+    /// Takes whole lines; none are at the place of those before. As [`push`](Self::push).
+    pub fn push_lines(&mut self, lines: &[u8], durable: bool) -> Place {
+        match lines {
+            [] => self.pushed,
+            lines => self.take(durable, |out| out.extend_from_slice(lines)),
+        }
+    }
+
+    fn take(&mut self, durable: bool, write: impl FnOnce(&mut Vec<u8>)) -> Place {
         self.pushed += 1;
         if durable {
             self.wanted = self.pushed;
@@ -118,21 +151,47 @@ impl Journal {
                 if core::mem::take(&mut self.torn) {
                     self.pending.push(b'\n');
                 }
-                line(&mut self.pending, at, record);
+                write(&mut self.pending);
             }
-            Lane::Memory { kept, most } => {
-                line(kept, at, record);
+            Lane::Memory { kept, most, gone } => {
+                write(kept);
                 if kept.len() > *most {
-                    let half = kept.len() / 2;
-                    let end = kept[half..].iter().position(|byte| *byte == b'\n');
-                    // The last line has an end.
-                    kept.drain(..end.map_or(0, |end| half + end + 1));
+                    let end = line_end(kept, kept.len() / 2);
+                    kept.drain(..end);
+                    *gone += end as u64;
                 }
                 self.written = self.pushed;
                 self.synced = self.pushed;
             }
         }
         self.pushed
+    }
+
+    /// The file as a whole, with all that was pushed before; safe when it is written.
+    pub fn replace(&mut self, bytes: Vec<u8>) {
+        if let (Lane::Disk { path, .. }, None) = (&self.lane, &self.fault) {
+            self.pending = Vec::new();
+            self.torn = false;
+            self.files.push_back(Whole {
+                path: path.clone(),
+                upto: self.pushed,
+                size: Some(bytes.len() as u64),
+                bytes,
+            });
+        }
+    }
+
+    /// Bytes to keep under another name in the same folder, before anything else is written.
+    pub fn keep_aside(&mut self, name: &str, bytes: Vec<u8>) {
+        if let (Lane::Disk { path, .. }, None) = (&self.lane, &self.fault) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            self.files.push_back(Whole {
+                path: format!("{folder}/{name}"),
+                bytes,
+                upto: 0,
+                size: None,
+            });
+        }
     }
 
     /// Makes all that the file holds safe, what an earlier process wrote too; the place says when it
@@ -150,50 +209,75 @@ impl Journal {
         self.wanted
     }
 
-    /// The append that is due, if none is open and something waits.
-    pub fn begin(&mut self) -> Option<Append> {
-        let Lane::Disk { path, beneath, .. } = &self.lane else {
+    /// The call that is due, if none is open and something waits.
+    pub fn begin(&mut self) -> Option<Call> {
+        let Lane::Disk {
+            path,
+            beneath,
+            size,
+        } = &self.lane
+        else {
             return None;
         };
-        if self.open.is_some() || self.pending.is_empty() {
+        if self.open.is_some() {
+            return None;
+        }
+        if let Some(whole) = self.files.pop_front() {
+            self.open = Some(Open {
+                upto: whole.upto,
+                durable: true,
+                size: whole.size.unwrap_or(*size),
+            });
+            return Some(Call::Write(Write {
+                path: whole.path,
+                beneath: Some(beneath.clone()),
+                bytes: whole.bytes,
+                expect: Expect::Anything,
+                parents: true,
+                private: true,
+            }));
+        }
+        if self.pending.is_empty() {
             return None;
         }
         let bytes = core::mem::take(&mut self.pending);
         let durable = self.wanted > self.synced;
         self.open = Some(Open {
             upto: self.pushed,
-            bytes: bytes.len() as u64,
             durable,
+            size: size + bytes.len() as u64,
         });
-        Some(Append {
+        Some(Call::Append(Append {
             path: path.clone(),
             beneath: beneath.clone(),
             bytes,
             durable,
-        })
+        }))
     }
 
-    /// The open append has ended.
+    /// The open call has ended.
     pub fn ended(&mut self, result: Result<(), IoFault>) {
         let Some(open) = self.open.take() else { return };
         match result {
             Ok(()) => {
-                self.written = open.upto;
+                self.written = self.written.max(open.upto);
                 if open.durable {
-                    self.synced = open.upto;
+                    self.synced = self.synced.max(open.upto);
                 }
                 if let Lane::Disk { size, .. } = &mut self.lane {
-                    *size += open.bytes;
+                    *size = open.size;
                 }
             }
             Err(fault) => {
                 self.pending = Vec::new();
+                self.files.clear();
                 self.fault = Some(fault);
             }
         }
     }
 
-    /// Whether a record is in the file, and safe if it was pushed as durable or one after it was.
+    /// Whether what is at a place is in the file, and safe if it was pushed as durable or something
+    /// after it was.
     pub fn is_safe(&self, place: Place) -> Safe {
         let reached = if place <= self.wanted {
             self.synced
@@ -209,7 +293,7 @@ impl Journal {
         }
     }
 
-    /// The place of the last record that was pushed.
+    /// The place of what was pushed last.
     pub fn place(&self) -> Place {
         self.pushed
     }
@@ -221,7 +305,7 @@ impl Journal {
 
     /// Whether nothing is written and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.open.is_none() && self.pending.is_empty()
+        self.open.is_none() && self.pending.is_empty() && self.files.is_empty()
     }
 
     /// Why it is closed.
@@ -237,21 +321,41 @@ impl Journal {
         }
     }
 
-    /// Size of the file with all that was written, bytes.
+    /// Length of all that was written, bytes: the size of the file, if there is one.
     pub fn size(&self) -> u64 {
         match &self.lane {
             Lane::Disk { size, .. } => *size,
-            Lane::Memory { kept, .. } => kept.len() as u64,
+            Lane::Memory { kept, gone, .. } => gone + kept.len() as u64,
         }
     }
 
-    /// All of a journal in memory.
+    /// All that a journal in memory has kept.
     pub fn kept(&self) -> Option<&[u8]> {
         match &self.lane {
             Lane::Disk { .. } => None,
             Lane::Memory { kept, .. } => Some(kept),
         }
     }
+
+    /// Lines that a journal in memory has kept, those that begin at `at` or behind it: whole ones, at
+    /// least one if there is one, and as many as begin within `max` bytes. With them, how many bytes
+    /// in front of them went since.
+    pub fn kept_from(&self, at: u64, max: usize) -> Option<(u64, &[u8])> {
+        let Lane::Memory { kept, gone, .. } = &self.lane else {
+            return None;
+        };
+        let from = at.max(*gone);
+        let lines =
+            usize::try_from(from - gone).map_or(&[][..], |at| kept.get(at..).unwrap_or_default());
+        Some((from - at, &lines[..line_end(lines, max)]))
+    }
+}
+
+/// Where the line ends that the byte at `at` is in; lines all have an end.
+fn line_end(lines: &[u8], at: usize) -> usize {
+    let behind = lines.get(at..).unwrap_or_default();
+    let end = behind.iter().position(|byte| *byte == b'\n');
+    end.map_or(lines.len(), |end| at + end + 1)
 }
 
 /// Writes a record as one line, `at` in front.
@@ -273,7 +377,6 @@ fn line(out: &mut Vec<u8>, at: Option<u64>, record: &impl Serialize) {
 mod tests {
     use super::*;
     use crate::error::IoKind;
-    use alloc::string::ToString;
 
     #[derive(Serialize)]
     struct Entry {
@@ -284,39 +387,48 @@ mod tests {
         Journal::disk("/s/t".into(), "/s".into(), 7, torn)
     }
 
-    fn text(append: &Append) -> String {
-        core::str::from_utf8(&append.bytes)
-            .expect("lines are text")
-            .to_string()
+    /// What is called for: a file and its bytes, and whether they are synced.
+    fn due(journal: &mut Journal) -> Option<(String, String, bool)> {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("lines are text");
+        let call = journal.begin()?;
+        if let Call::Append(append) = call {
+            Some((append.path, text(append.bytes), append.durable))
+        } else if let Call::Write(write) = call {
+            Some((write.path, text(write.bytes), true))
+        } else {
+            panic!("{call:?}")
+        }
+    }
+
+    fn is(path: &str, bytes: &str, durable: bool) -> Option<(String, String, bool)> {
+        Some((path.into(), bytes.into(), durable))
+    }
+
+    /// An append to the journal.
+    fn added(bytes: &str, durable: bool) -> Option<(String, String, bool)> {
+        is("/s/t", bytes, durable)
     }
 
     #[test]
     fn what_is_pushed_while_an_append_is_open_goes_with_the_next() {
         let mut journal = on_disk(false);
         let first = journal.push(Some(5), &Entry { n: 1 }, false);
-        let append = journal.begin().expect("one is due");
-        assert_eq!(
-            (text(&append).as_str(), append.durable),
-            ("{\"at\":5,\"n\":1}\n", false)
-        );
+        assert_eq!(due(&mut journal), added("{\"at\":5,\"n\":1}\n", false));
         let second = journal.push(None, &Entry { n: 2 }, true);
-        let third = journal.push(None, &Entry { n: 3 }, false);
-        assert!(journal.begin().is_none(), "one at a time");
+        let third = journal.push_lines(b"{}\n[]\n", false);
+        assert_eq!(journal.push_lines(b"", true), third, "nothing to write");
+        assert_eq!(due(&mut journal), None, "one at a time");
         journal.ended(Ok(()));
         // A record before one that must be safe is safe with it, not earlier.
         assert_eq!(journal.is_safe(first), Safe::NotYet);
-        let append = journal.begin().expect("the next is due");
-        assert_eq!(
-            (text(&append).as_str(), append.durable),
-            ("{\"n\":2}\n{\"n\":3}\n", true)
-        );
+        assert_eq!(due(&mut journal), added("{\"n\":2}\n{}\n[]\n", true));
         assert_eq!(journal.is_safe(second), Safe::NotYet);
         journal.ended(Ok(()));
         for place in [first, second, third] {
             assert_eq!(journal.is_safe(place), Safe::Yes);
         }
         assert!(journal.is_idle());
-        assert_eq!(journal.size(), 7 + 15 + 16);
+        assert_eq!(journal.size(), 7 + 15 + 14);
     }
 
     #[test]
@@ -324,24 +436,50 @@ mod tests {
         let mut journal = on_disk(true);
         journal.push(None, &Entry { n: 1 }, false);
         journal.push(None, &Entry { n: 2 }, false);
-        let append = journal.begin().expect("one is due");
-        assert_eq!(text(&append), "\n{\"n\":1}\n{\"n\":2}\n");
+        assert_eq!(due(&mut journal), added("\n{\"n\":1}\n{\"n\":2}\n", false));
     }
 
     #[test]
-    fn a_failed_append_closes_the_journal_and_is_never_repeated() {
-        let mut journal = on_disk(false);
-        let lost = journal.push(None, &Entry { n: 1 }, true);
-        journal.begin().expect("one is due");
-        let waits = journal.push(None, &Entry { n: 2 }, true);
-        journal.ended(Err(IoFault::new(IoKind::Full, "no space")));
-        let late = journal.push(None, &Entry { n: 3 }, true);
-        for place in [lost, waits, late] {
-            assert_eq!(journal.is_safe(place), Safe::Never);
+    fn a_new_file_takes_the_place_of_what_waits_and_what_was_damaged_is_kept_first() {
+        let mut journal = on_disk(true);
+        journal.keep_aside("old", b"?".to_vec());
+        let place = journal.push_lines(b"a\n", true);
+        journal.replace(b"whole\n".to_vec());
+        let behind = journal.push_lines(b"b\n", false);
+        assert_eq!(due(&mut journal), is("/s/old", "?", true));
+        journal.ended(Ok(()));
+        assert_eq!(journal.size(), 7);
+        assert_eq!(journal.is_safe(place), Safe::NotYet);
+        assert_eq!(due(&mut journal), is("/s/t", "whole\n", true));
+        journal.ended(Ok(()));
+        assert_eq!(journal.size(), 6);
+        assert_eq!(journal.is_safe(place), Safe::Yes);
+        assert_eq!(journal.is_safe(behind), Safe::NotYet);
+        assert_eq!(due(&mut journal), added("b\n", false));
+    }
+
+    #[test]
+    fn the_first_failure_closes_it_and_nothing_is_repeated_or_written_any_more() {
+        for whole in [false, true] {
+            let mut journal = on_disk(false);
+            if whole {
+                journal.keep_aside("old", b"?".to_vec());
+                journal.replace(b"whole\n".to_vec());
+            }
+            let lost = journal.push(None, &Entry { n: 1 }, true);
+            assert!(due(&mut journal).is_some());
+            let waits = journal.push(None, &Entry { n: 2 }, true);
+            journal.ended(Err(IoFault::new(IoKind::Full, "no space")));
+            let late = journal.push(None, &Entry { n: 3 }, true);
+            journal.replace(b"whole\n".to_vec());
+            journal.keep_aside("old", b"?".to_vec());
+            for place in [lost, waits, late] {
+                assert_eq!(journal.is_safe(place), Safe::Never);
+            }
+            assert_eq!(due(&mut journal), None);
+            assert!(journal.is_idle());
+            assert_eq!(journal.fault().map(|fault| fault.kind), Some(IoKind::Full));
         }
-        assert!(journal.begin().is_none());
-        assert!(journal.is_idle());
-        assert_eq!(journal.fault().map(|fault| fault.kind), Some(IoKind::Full));
     }
 
     #[test]
@@ -350,13 +488,12 @@ mod tests {
             let mut journal = on_disk(torn);
             let place = journal.sync();
             assert_eq!(journal.sync(), place, "once");
-            let append = journal.begin().expect("one is due");
-            assert_eq!((text(&append).as_str(), append.durable), ("\n", true));
+            assert_eq!(due(&mut journal), added("\n", true));
             assert_eq!(journal.is_safe(place), Safe::NotYet);
             journal.ended(Ok(()));
             assert_eq!(journal.is_safe(place), Safe::Yes);
             journal.push(None, &Entry { n: 1 }, true);
-            assert_eq!(text(&journal.begin().expect("one is due")), "{\"n\":1}\n");
+            assert_eq!(due(&mut journal), added("{\"n\":1}\n", true));
             assert!(journal.sync() > place, "the one that comes does it");
         }
         let mut journal = Journal::memory(1 << 20);
@@ -377,11 +514,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_in_memory_is_read_by_whole_lines_also_while_the_oldest_go() {
+        let mut journal = Journal::memory(64);
+        assert_eq!(journal.kept_from(0, 10), Some((0, &b""[..])));
+        for n in 0..5 {
+            journal.push(None, &Entry { n }, false);
+        }
+        let two = &b"{\"n\":0}\n{\"n\":1}\n"[..];
+        assert_eq!(journal.kept_from(0, 0), Some((0, &two[..8])));
+        assert_eq!(journal.kept_from(0, 8), Some((0, two)));
+        assert_eq!(journal.kept_from(24, 1), Some((0, &b"{\"n\":3}\n"[..])));
+        assert_eq!(journal.kept_from(40, 99), Some((0, &b""[..])));
+        for n in 5..9 {
+            journal.push(None, &Entry { n }, false);
+        }
+        // Of nine lines five went.
+        assert_eq!(
+            (journal.size(), journal.kept().map(<[u8]>::len)),
+            (72, Some(32))
+        );
+        assert_eq!(journal.kept_from(16, 1), Some((24, &b"{\"n\":5}\n"[..])));
+        assert_eq!(
+            journal.kept_from(40, 99).map(|it| (it.0, it.1.len())),
+            Some((0, 32))
+        );
+        assert_eq!(on_disk(false).kept_from(0, 9), None);
+    }
+
+    #[test]
     fn what_is_kept_in_memory_is_safe_at_once() {
         let mut journal = Journal::memory(1 << 20);
         let place = journal.push(None, &Entry { n: 1 }, true);
+        journal.replace(b"whole\n".to_vec());
+        journal.keep_aside("old", b"?".to_vec());
         assert_eq!(journal.is_safe(place), Safe::Yes);
         assert_eq!(journal.kept(), Some(&b"{\"n\":1}\n"[..]));
-        assert!(journal.begin().is_none());
+        assert_eq!(due(&mut journal), None);
+        let mut none = Journal::memory(0);
+        let place = none.push_lines(b"a\n", true);
+        assert_eq!(none.is_safe(place), Safe::Yes);
+        assert_eq!(none.kept(), Some(&b""[..]), "nobody needs it");
     }
 }

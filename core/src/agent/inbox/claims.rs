@@ -1,10 +1,10 @@
 //! What a transcript shows of the items of an inbox: which began, how often, and how their turns
-//! ended. The same rules say of a live turn whether it did anything.
+//! ended.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 
-use crate::engine::record::{Author, Extent, Reason, Record};
+use crate::engine::record::{Author, Reason, Record};
 use crate::store::inbox::{Claim, TurnEnd};
 
 /// What a transcript shows, as far as it was read.
@@ -22,51 +22,33 @@ pub(in crate::agent) struct Claims {
 impl Claims {
     /// Takes in the next record.
     pub(in crate::agent) fn take_in(&mut self, record: &Record) {
-        self.acted |= acts(record);
-        match record {
-            Record::User(user) => {
-                if user.from.begins_turn() {
-                    self.within.clear();
-                    self.acted = false;
+        self.acted |= record.shows_model();
+        if record.begins_turn().is_some() {
+            self.within.clear();
+            self.acted = false;
+        }
+        if let Record::User(user) = record {
+            if let (Some(item), true) = (&user.item, user.from != Author::Host) {
+                let claim = self.items.entry(item.clone()).or_default();
+                *claim = (claim.0.saturating_add(1), None);
+                self.within.insert(item.clone());
+            }
+        } else if let Record::End(end) = record {
+            let end = match end.reason {
+                Reason::EndTurn | Reason::MaxTokens | Reason::MaxTurnRequests | Reason::Refusal => {
+                    Some(TurnEnd::Finished)
                 }
-                if let (Some(item), true) = (&user.item, user.from != Author::Host) {
-                    let claim = self.items.entry(item.clone()).or_default();
-                    *claim = (claim.0.saturating_add(1), None);
-                    self.within.insert(item.clone());
+                Reason::Cancelled => Some(TurnEnd::Cancelled),
+                Reason::Failed => Some(TurnEnd::Failed {
+                    passing: !self.acted,
+                }),
+                Reason::Interrupted => None,
+            };
+            for item in core::mem::take(&mut self.within) {
+                if let Some(claim) = self.items.get_mut(&item) {
+                    claim.1 = end;
                 }
             }
-            Record::End(end) => {
-                let end = match end.reason {
-                    Reason::EndTurn
-                    | Reason::MaxTokens
-                    | Reason::MaxTurnRequests
-                    | Reason::Refusal => Some(TurnEnd::Finished),
-                    Reason::Cancelled => Some(TurnEnd::Cancelled),
-                    Reason::Failed => Some(TurnEnd::Failed {
-                        passing: !self.acted,
-                    }),
-                    Reason::Interrupted => None,
-                };
-                for item in core::mem::take(&mut self.within) {
-                    if let Some(claim) = self.items.get_mut(&item) {
-                        claim.1 = end;
-                    }
-                }
-            }
-            Record::Session(_)
-            | Record::Options(_)
-            | Record::Assistant(_)
-            | Record::Call { .. }
-            | Record::Result(_)
-            | Record::Plan { .. }
-            | Record::Goal(_)
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Summary { .. }
-            | Record::Roots { .. }
-            | Record::Subagent(_)
-            | Record::Mended { .. }
-            | Record::Unknown => {}
         }
     }
 
@@ -82,29 +64,5 @@ impl Claims {
             None if self.incomplete => Claim::Unreadable,
             None => Claim::Absent,
         }
-    }
-}
-
-/// Whether a record shows that the model was heard: a turn without one had no effect.
-pub(super) fn acts(record: &Record) -> bool {
-    match record {
-        Record::Assistant(answer) => match answer.extent {
-            Extent::Whole | Extent::Partial => true,
-            Extent::Dropped => false,
-        },
-        Record::Call { .. } | Record::Result(_) => true,
-        Record::Session(_)
-        | Record::Options(_)
-        | Record::User(_)
-        | Record::Plan { .. }
-        | Record::Goal(_)
-        | Record::Command { .. }
-        | Record::Note { .. }
-        | Record::Summary { .. }
-        | Record::End(_)
-        | Record::Roots { .. }
-        | Record::Subagent(_)
-        | Record::Mended { .. }
-        | Record::Unknown => false,
     }
 }

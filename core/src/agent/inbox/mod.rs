@@ -37,8 +37,8 @@ use crate::error::IoFault;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::{Json, SessionId};
 use crate::protocol::{AgentSide, Asked};
-use crate::store::inbox::{Enqueued, Inbox, Lane, Recovery, hex};
-use crate::store::{Place, Safe, SessionFiles};
+use crate::store::inbox::{Enqueued, Inbox, Recovery, hex};
+use crate::store::{Journal, Place, Safe, SessionFiles};
 use crate::wire::{RequestKey, RpcError};
 
 use gather::Gathering;
@@ -48,7 +48,7 @@ use turns::Running;
 /// The inbox of one session, and all that waits at it.
 pub(super) struct Desk {
     inbox: Inbox,
-    lane: Lane,
+    journal: Journal,
     /// It is kept: clients may use it. Otherwise it only holds guidance.
     kept: bool,
     id: SessionId,
@@ -112,13 +112,14 @@ pub(super) enum Left {
 
 impl Desk {
     fn new(id: SessionId, inbox: Inbox, files: Option<&SessionFiles>) -> Self {
-        let lane = match files {
-            Some(files) => Lane::disk(files.inbox(), files.home.clone()),
-            None => Lane::memory(),
+        let journal = match files {
+            // Whatever is in it was read and found whole, or is replaced first.
+            Some(files) => Journal::disk(files.inbox(), files.home.clone(), 0, false),
+            None => Journal::memory(0),
         };
         Self {
             inbox,
-            lane,
+            journal,
             kept: files.is_some(),
             id,
             line: VecDeque::new(),
@@ -134,7 +135,7 @@ impl Desk {
 
     /// Whether nothing is written.
     pub(super) fn is_idle(&self) -> bool {
-        self.lane.is_idle()
+        self.journal.is_idle()
     }
 }
 
@@ -207,12 +208,12 @@ impl Agent {
                 } = Inbox::recover(&bytes, &run, at, limits, |item| claims.of(&item.id));
                 let mut desk = Desk::new(id, inbox, stored.files());
                 if let Some(name) = aside {
-                    desk.lane.keep_aside(&name, bytes);
+                    desk.journal.keep_aside(&name, bytes);
                 }
                 if let Some(file) = rewrite {
-                    desk.lane.replace(file);
+                    desk.journal.replace(file);
                 }
-                desk.lane.push(lines, false);
+                desk.journal.push_lines(&lines, false);
                 desk.notice = match desk.inbox.read_only() {
                     Some(why) => Some(format!("The inbox cannot be used: {why}.")),
                     None => findings.notice(),
@@ -239,7 +240,7 @@ impl Agent {
             if durable {
                 desk.session = stored.journal.sync();
             }
-            desk.lane.push(lines, durable);
+            desk.journal.push_lines(&lines, durable);
             self.save(store);
             self.write_inbox(store);
         }
@@ -250,12 +251,12 @@ impl Agent {
         let Some(desk) = self.desk_of(store) else {
             return;
         };
-        if desk.lane.is_idle()
+        if desk.journal.is_idle()
             && let Some(file) = desk.inbox.compaction()
         {
-            desk.lane.replace(file);
+            desk.journal.replace(file);
         }
-        if let Some(call) = desk.lane.begin() {
+        if let Some(call) = desk.journal.begin() {
             self.start(Owner::Store(store, Doing::Inbox), call);
         }
     }
@@ -265,8 +266,8 @@ impl Agent {
         let Some(desk) = self.desk_of(store) else {
             return;
         };
-        desk.lane.ended(result);
-        if let Some(fault) = desk.lane.fault() {
+        desk.journal.ended(result);
+        if let Some(fault) = desk.journal.fault() {
             let why = format!("{fault}");
             desk.inbox.lost(why.as_str());
             if !core::mem::replace(&mut desk.told, true) {
@@ -285,7 +286,7 @@ impl Agent {
     /// never will be.
     fn when_kept(&mut self, store: StoreKey, then: Then) {
         if let Some(desk) = self.desk_of(store) {
-            let place = desk.lane.place();
+            let place = desk.journal.place();
             desk.waits.push_back((place, then));
             self.inbox_goes_on(store);
         } else {
@@ -301,7 +302,7 @@ impl Agent {
                 return;
             };
             let both = [
-                desk.lane.is_safe(*place),
+                desk.journal.is_safe(*place),
                 stored.journal.is_safe(desk.session),
             ];
             if both.contains(&Safe::NotYet) {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::super::dispatch::gone;
 use super::super::saving::StoreKey;
 use super::super::vendor::{no_session, refused};
-use super::super::{Agent, content};
+use super::super::{Agent, content, links};
 use super::gather::Aim;
 use super::{Then, shapes};
 use crate::protocol::Asked;
@@ -218,7 +218,8 @@ impl Agent {
     }
 
     fn steer(&mut self, store: StoreKey, asked: Asked<Vendor>, blocks: &[ContentBlock]) {
-        let read = content::read(blocks);
+        let checked = links::check(blocks, &self.config.limits);
+        let read = checked.and_then(|()| content::read(blocks));
         let prompt = match read {
             Ok(prompt) => prompt,
             Err(why) => {

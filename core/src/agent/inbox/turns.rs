@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 use super::super::saving::StoreKey;
 use super::super::{Agent, content};
 use super::Then;
-use super::claims::acts;
 use crate::engine::Ending;
 use crate::engine::record::{Author, Message, Record, Shown};
 use crate::ids::SessionKey;
@@ -109,7 +108,7 @@ impl Agent {
             return;
         };
         if let Some(running) = &mut desk.running {
-            running.acted |= acts(record);
+            running.acted |= record.shows_model();
         }
         if let Record::User(user) = record
             && let (Author::Guidance, Some(id)) = (user.from, &user.item)

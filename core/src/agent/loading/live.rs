@@ -60,24 +60,37 @@ impl Agent {
         let Some(stored) = store.and_then(|store| self.stores.get(&store)) else {
             return self.refuse_lost(key);
         };
-        let (size, kept) = (
-            stored.journal.size(),
-            stored.journal.kept().map(<[u8]>::to_vec),
-        );
-        let Some(loading) = self.loading(key) else {
-            return;
-        };
-        match kept {
-            Some(kept) => {
-                loading.lines.push(&kept);
-                loading.ended = true;
-                self.load_on(key);
-            }
-            None => {
-                loading.until = Some(size);
-                self.read_on(key);
-            }
+        let size = stored.journal.size();
+        if let Some(loading) = self.loading(key) {
+            loading.until = Some(size);
         }
+        self.load_on(key);
+    }
+
+    /// Reads the next lines of a session that is only in memory; false if it is not that.
+    pub(super) fn read_kept(&mut self, key: RequestKey) -> bool {
+        let max = self.config.limits.store_piece;
+        let loading = self
+            .openings
+            .get_mut(&key)
+            .and_then(|it| it.loading.as_mut());
+        let Some(loading) = loading else { return false };
+        let session = loading.live.and_then(|live| self.sessions.get(&live));
+        let stored = session.and_then(|session| self.stores.get(&session.store));
+        let at = loading.lines.read() + loading.missed;
+        let Some((missed, lines)) = stored.and_then(|it| it.journal.kept_from(at, max)) else {
+            return false;
+        };
+        // What is new by now follows when all this was shown.
+        let left = loading
+            .until
+            .unwrap_or(u64::MAX)
+            .saturating_sub(at + missed);
+        let lines = &lines[..lines.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        loading.missed += missed;
+        loading.lines.push(lines);
+        loading.ended = lines.is_empty();
+        true
     }
 
     pub(super) fn answer_live(&mut self, key: RequestKey) {

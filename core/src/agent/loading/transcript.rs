@@ -59,6 +59,7 @@ impl Agent {
                     }
                     self.read_all(key);
                 }
+                None if self.read_kept(key) => {}
                 None => return self.read_on(key),
             }
         }
@@ -80,30 +81,17 @@ impl Agent {
         }
         loading.status.take(record, goal);
         loading.claims.take_in(record);
-        match record {
-            Record::Options(options) => loading.options = Some(options.clone()),
-            Record::Roots { directories } => loading.summary.directories.clone_from(directories),
-            Record::Mended { .. } => loading.unreadable = 0,
-            Record::User(user) if user.from.begins_turn() => {
-                loading.summary.prompts += 1;
-                if loading.summary.title.is_empty() {
-                    let title = content::title_of(user, limits.max_session_title);
-                    loading.summary.title = title;
-                }
+        if let Record::Options(options) = record {
+            loading.options = Some(options.clone());
+        } else if let Record::Roots { directories } = record {
+            loading.summary.directories.clone_from(directories);
+        } else if let Record::Mended { .. } = record {
+            loading.unreadable = 0;
+        } else if let Some(user) = record.begins_turn() {
+            loading.summary.prompts += 1;
+            if loading.summary.title.is_empty() {
+                loading.summary.title = content::title_of(user, limits.max_session_title);
             }
-            Record::Session(_)
-            | Record::User(_)
-            | Record::Assistant(_)
-            | Record::Call { .. }
-            | Record::Result(_)
-            | Record::Plan { .. }
-            | Record::Command { .. }
-            | Record::Note { .. }
-            | Record::Summary { .. }
-            | Record::Subagent(_)
-            | Record::Goal(_)
-            | Record::End(_)
-            | Record::Unknown => {}
         }
         if replayed {
             let seen = loading.replay.updates(record, limits);

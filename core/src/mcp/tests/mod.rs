@@ -2,7 +2,6 @@
 //! virtual clock.
 
 mod http;
-mod lists;
 mod property;
 mod stdio;
 mod world;

@@ -40,11 +40,9 @@
 //! | `requests` | what clients ask for |
 //! | `turns` | what the turns of the session do with it |
 //! | `record` | the lines of the journal |
-//! | `lane` | which of them are safe |
 //! | `recovery` | from a journal, whole or not, back to an inbox |
 
 mod item;
-mod lane;
 mod record;
 mod recovery;
 mod refs;
@@ -57,7 +55,6 @@ mod turns;
 mod tests;
 
 pub use item::{Block, BlockCode, Body, Intent, Item, State};
-pub use lane::Lane;
 pub use record::{End, VERSION};
 pub use recovery::{Claim, Findings, Recovery, TurnEnd};
 pub use refs::{Draft, Found, FrozenRef, RefKind, RefNote, Reference, reference_block, references};
