@@ -147,6 +147,9 @@ pub struct Limits {
     pub max_tool_calls: usize,
     /// Text of a prompt with all its blocks, bytes.
     pub max_prompt: usize,
+    /// Longest link to a resource in a prompt, bytes as JSON, and longest address of anything else in
+    /// one; a prompt with a longer one is refused. They are remembered and replayed whole.
+    pub max_link: usize,
     /// Items in the inbox of one session.
     pub max_inbox_items: usize,
     /// Longest item of an inbox, bytes as it is stored, its frozen references included.
@@ -230,8 +233,6 @@ pub struct Limits {
     pub max_mcp_tools: usize,
     /// Pages of tools that are asked of one MCP server.
     pub max_mcp_pages: usize,
-    /// Prompts of one server; more are left out.
-    pub max_mcp_prompts: usize,
     /// Longest schema of an MCP tool, bytes.
     pub max_mcp_schema: usize,
     /// All that a model is told of the tools of one MCP server, bytes.
@@ -318,6 +319,7 @@ impl Default for Limits {
             max_session_title: 80,
             max_tool_calls: 64,
             max_prompt: 32 << 20,
+            max_link: 16 << 10,
             max_inbox_items: 64,
             max_inbox_item: 4 << 20,
             max_inbox: 64 << 20,
@@ -358,7 +360,6 @@ impl Default for Limits {
             max_mcp_message: 16 << 20,
             max_mcp_tools: 512,
             max_mcp_pages: 64,
-            max_mcp_prompts: 128,
             max_mcp_schema: 64 << 10,
             max_mcp_catalogue: 1 << 20,
             max_mcp_asks: 8,

@@ -11,9 +11,11 @@
 
 mod checks;
 mod engines;
+mod how;
 
-pub(super) use checks::{auth_required, check_setup, is_absolute, refused};
+pub(super) use checks::{Wanted, auth_required, is_absolute, refused};
 pub(super) use engines::context_window;
+pub(super) use how::How;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -31,14 +33,13 @@ use crate::call::{Call, FileKind, News, Outcome};
 use crate::engine::record::{Header, Record, VERSION};
 use crate::engine::{Engine, PROJECT_FILES, ProjectFile};
 use crate::error::{IoFault, IoKind};
-use crate::ids::{CallId, SessionKey};
-use crate::protocol::methods::{LoadSession, NewSession, ResumeSession};
+use crate::ids::CallId;
+use crate::protocol::Asked;
+use crate::protocol::methods::NewSession;
 use crate::protocol::schema::{
-    ContentBlock, ContentChunk, LoadSessionResponse, McpServer, NewSessionRequest,
-    NewSessionResponse, ResumeSessionResponse, SessionConfigOption, SessionId, SessionModeState,
-    SessionUpdate, SystemPrompt,
+    ContentBlock, ContentChunk, McpServer, NewSessionRequest, SessionId, SessionUpdate,
+    SystemPrompt,
 };
-use crate::protocol::{AgentSide, Asked};
 use crate::store::{SessionFiles, Summary};
 use crate::wire::{RequestKey, RpcError};
 
@@ -70,13 +71,6 @@ pub(super) struct Opening {
     pub(super) loading: Option<Box<Loading>>,
 }
 
-/// Which request opens it.
-pub(super) enum How {
-    New(Asked<NewSession>),
-    Load(Asked<LoadSession>),
-    Resume(Asked<ResumeSession>),
-}
-
 /// A request that opens nothing, and is answered when the lock that it asked for is given back.
 pub(super) struct Leaving {
     how: How,
@@ -84,75 +78,23 @@ pub(super) struct Leaving {
     error: RpcError,
 }
 
-impl How {
-    /// Answers it with an error.
-    pub(super) fn refuse(self, side: &mut AgentSide, error: RpcError) {
-        match self {
-            Self::New(asked) => side.answer(asked, Err(error)),
-            Self::Load(asked) => side.answer(asked, Err(error)),
-            Self::Resume(asked) => side.answer(asked, Err(error)),
-        }
-    }
-
-    /// Answers it with a session that is set so; the session, if it is one now.
-    pub(super) fn open(
-        self,
-        side: &mut AgentSide,
-        id: &SessionId,
-        modes: SessionModeState,
-        options: Vec<SessionConfigOption>,
-    ) -> Option<SessionKey> {
-        let (modes, config_options) = (Some(modes), Some(options));
-        match self {
-            Self::New(asked) => {
-                let mut response = NewSessionResponse::new(id.clone());
-                response.modes = modes;
-                response.config_options = config_options;
-                side.open(asked, response)
-            }
-            Self::Load(asked) => {
-                let response = LoadSessionResponse {
-                    modes,
-                    config_options,
-                    ..Default::default()
-                };
-                side.open(asked, response)
-            }
-            Self::Resume(asked) => {
-                let response = ResumeSessionResponse {
-                    modes,
-                    config_options,
-                    ..Default::default()
-                };
-                side.open(asked, response)
-            }
-        }
-    }
-}
-
 impl Opening {
-    pub(super) fn new(
-        how: How,
-        id: SessionId,
-        cwd: String,
-        directories: Vec<String>,
-        axes: Axes,
-    ) -> Self {
+    pub(super) fn new(how: How, id: SessionId, wanted: Wanted, axes: Axes) -> Self {
         Self {
             how,
             id,
-            cwd,
+            cwd: wanted.cwd,
             axes,
             root: None,
-            roots: Roots::new(directories),
-            servers: Vec::new(),
+            roots: Roots::new(wanted.directories),
+            servers: wanted.servers,
             reading: BTreeMap::new(),
             project: Vec::new(),
             store_call: None,
             store: None,
             recorded: false,
             unsaved: None,
-            prompt: None,
+            prompt: wanted.prompt,
             loading: None,
         }
     }
@@ -160,20 +102,8 @@ impl Opening {
 
 impl Agent {
     pub(super) fn new_session(&mut self, asked: Asked<NewSession>, request: NewSessionRequest) {
-        let NewSessionRequest {
-            cwd,
-            mcp_servers,
-            additional_directories,
-            system_prompt,
-            ..
-        } = request;
-        let checked = check_setup(
-            &cwd,
-            &mcp_servers,
-            &additional_directories,
-            system_prompt.as_ref(),
-            &self.config.limits,
-        );
+        let wanted = Wanted::from(request);
+        let checked = wanted.check(&self.config.limits);
         match checked
             .and_then(|()| self.new_axes())
             .and_then(|axes| self.check_sandbox().map(|()| axes))
@@ -182,10 +112,7 @@ impl Agent {
             Ok(axes) => {
                 let key = asked.key();
                 let id = SessionId::v4(self.random());
-                let how = How::New(asked);
-                let mut opening = Opening::new(how, id, cwd, additional_directories, axes);
-                opening.prompt = system_prompt;
-                opening.servers = mcp_servers;
+                let opening = Opening::new(How::New(asked), id, wanted, axes);
                 self.openings.insert(key, opening);
                 self.resolve_cwd(key);
             }

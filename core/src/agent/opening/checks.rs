@@ -1,13 +1,16 @@
 //! Whether a session may be opened as it was asked for, and the errors that say why not. Pure.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde::Serialize;
 
 use super::super::roots::check_directories;
 use crate::agent::prompts;
 use crate::limits::Limits;
-use crate::protocol::schema::{McpServer, SystemPrompt};
+use crate::protocol::schema::{
+    LoadSessionRequest, McpServer, NewSessionRequest, ResumeSessionRequest, SystemPrompt,
+};
 use crate::wire::RpcError;
 
 #[derive(Serialize)]
@@ -37,20 +40,45 @@ pub(in crate::agent) fn auth_required(model: &str, how_to: &str) -> RpcError {
     })
 }
 
-/// Whether a session may be opened like this.
-pub(in crate::agent) fn check_setup(
-    cwd: &str,
-    servers: &[McpServer],
-    directories: &[String],
-    prompt: Option<&SystemPrompt>,
-    limits: &Limits,
-) -> Result<(), RpcError> {
-    if !is_absolute(cwd) {
-        return Err(refused("cwd_not_absolute", "cwd must be an absolute path"));
+/// What a request wants of the session that it opens.
+pub(in crate::agent) struct Wanted {
+    /// The working directory.
+    pub(in crate::agent) cwd: String,
+    /// The folders beside it.
+    pub(in crate::agent) directories: Vec<String>,
+    pub(in crate::agent) servers: Vec<McpServer>,
+    /// The client's part of its system prompt.
+    pub(in crate::agent) prompt: Option<SystemPrompt>,
+}
+
+macro_rules! wanted {
+    ($($request:ty),*) => {$(
+        impl From<$request> for Wanted {
+            fn from(request: $request) -> Self {
+                Self {
+                    cwd: request.cwd,
+                    directories: request.additional_directories,
+                    servers: request.mcp_servers,
+                    prompt: request.system_prompt,
+                }
+            }
+        }
+    )*};
+}
+
+wanted!(NewSessionRequest, LoadSessionRequest, ResumeSessionRequest);
+
+impl Wanted {
+    /// Whether a session may be opened like this.
+    pub(in crate::agent) fn check(&self, limits: &Limits) -> Result<(), RpcError> {
+        if !is_absolute(&self.cwd) {
+            return Err(refused("cwd_not_absolute", "cwd must be an absolute path"));
+        }
+        super::super::mcp::entries(&self.servers, limits)?;
+        check_directories(&self.directories, limits)?;
+        let prompt = self.prompt.as_ref();
+        prompt.map_or(Ok(()), |prompt| prompts::check(prompt, limits))
     }
-    super::super::mcp::entries(servers, limits)?;
-    check_directories(directories, limits)?;
-    prompt.map_or(Ok(()), |prompt| prompts::check(prompt, limits))
 }
 
 /// Lexical and for every platform: `/x`, `C:\x`, `\\server\share`.

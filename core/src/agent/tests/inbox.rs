@@ -733,3 +733,54 @@ fn a_damaged_inbox_is_kept_aside_and_said() {
         .find(|(name, _)| name.contains("inbox.damaged-"));
     assert_eq!(aside.map(|(_, bytes)| bytes), Some(&before));
 }
+
+#[test]
+fn what_ran_does_not_run_again_when_the_inbox_is_gone() {
+    for gone in [true, false] {
+        let mut first = world(&Disk::default(), &says(9)).session();
+        for text in ["one", "two", "three"] {
+            first.enqueues(text);
+        }
+        first.go();
+        first.sees("\"id\":1,\"result\"");
+        let mut disk = first.ends();
+        let path = format!("/h/sessions/{SESSION}/inbox.jsonl");
+        if gone {
+            disk.files.remove(&path);
+        } else {
+            disk.files.insert(path, Vec::new());
+        }
+        let mut next = world_of_another_run(&disk, &says(9));
+        next.load(5, SESSION);
+        next.sees("\"id\":5,\"result\"");
+        assert_eq!(next.items(), Vec::<String>::new());
+        next.go();
+        next.sees("\"id\":1,\"result\"");
+        let heard = next.heard();
+        for text in ["one", "two", "three"] {
+            let times = heard.iter().filter(|it| *it == text).count();
+            assert_eq!(times, 1, "{text}: {heard:?}");
+        }
+    }
+}
+
+#[test]
+fn a_message_for_one_session_is_never_told_in_another() {
+    for method in ["session/close", "session/delete"] {
+        let mut world = world(&Disk::default(), &says(9)).session();
+        world.enqueues("only for the first");
+        let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
+        world.request(6, method, &params);
+        world.sees("\"id\":6,\"result\"");
+        world.request(7, "session/new", "{\"cwd\":\"/w\"}");
+        let line = world.sees("\"id\":7,\"result\"");
+        let at = line.find("sessionId\":\"").expect("an id") + 12;
+        let other = &line[at..at + 36];
+        let block = "{\"type\":\"text\",\"text\":\"hi\"}";
+        let params = format!("{{\"sessionId\":\"{other}\",\"prompt\":[{block}]}}");
+        world.request(8, "session/prompt", &params);
+        world.sees("\"id\":8,\"result\"");
+        let told = format!("{:?}", world.history());
+        assert!(told.contains("hi") && !told.contains("first"), "{told}");
+    }
+}

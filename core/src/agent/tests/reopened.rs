@@ -192,7 +192,7 @@ fn a_cancelled_turn_is_answered_though_the_disk_hangs() {
 }
 
 #[test]
-fn all_pages_of_a_list_cost_one_look() {
+fn all_pages_of_a_list_cost_one_look_at_all_sessions() {
     let mut disk = Disk::default();
     for n in 0..5 {
         let id = format!("s-{n}");
@@ -217,8 +217,14 @@ fn all_pages_of_a_list_cost_one_look() {
             break;
         };
         params = format!("{{\"cursor\":\"{cursor}\"}}");
-        // Nothing is read for the next page.
-        world.held = |call| matches!(call, Call::List { .. } | Call::ReadAt { .. });
+        // For the next page only what is on it is read.
+        world.held = |call| {
+            if let Call::ReadAt { path, .. } = call {
+                path.contains("s-4") || path.contains("s-3")
+            } else {
+                matches!(call, Call::List { .. })
+            }
+        };
     }
     assert_eq!(pages, ["s-4", "s-3", "s-2", "s-1", "s-0"]);
     // What is kept grows old.
@@ -232,4 +238,41 @@ fn all_pages_of_a_list_cost_one_look() {
     world.held = |call| matches!(call, Call::List { .. });
     world.request(7, "session/list", &params);
     assert_eq!(world.lines, Vec::<String>::new(), "it is looked again");
+}
+
+#[test]
+fn what_another_process_added_meanwhile_is_not_written_over() {
+    let mut one = world(&Disk::default(), SAY).session();
+    one.go();
+    let close = format!("{{\"sessionId\":\"{SESSION}\"}}");
+    one.request(4, "session/close", &close);
+    one.sees("\"id\":4,\"result\"");
+    let go_on = |world: &mut World, text: &str| {
+        world.load(5, SESSION);
+        world.sees("\"id\":5,\"result\"");
+        let block = format!("{{\"type\":\"text\",\"text\":\"{text}\"}}");
+        let params = format!("{{\"sessionId\":\"{SESSION}\",\"prompt\":[{block}]}}");
+        world.request(6, "session/prompt", &params);
+        world.sees("\"id\":6,\"result\"");
+    };
+    let mut other = world(&one.ends(), SAY);
+    go_on(&mut other, "added there");
+    one.disk = Some(other.ends());
+    // It writes the summary, the options and a turn of its own.
+    go_on(&mut one, "added here");
+    let params = format!(
+        "{{\"sessionId\":\"{SESSION}\",\"configId\":\"tool_approval\",\"value\":\"auto\"}}"
+    );
+    one.request(7, "session/set_config_option", &params);
+    one.sees("\"id\":7,\"result\"");
+    let mut last = world(&one.ends(), SAY);
+    last.load(5, SESSION);
+    let at = ["go", "added there", "added here"].map(|text| {
+        let said = format!("\"text\":\"{text}\"");
+        let seen = |line: &String| line.contains("user_message_chunk") && line.contains(&said);
+        let times = last.lines.iter().filter(|line| seen(line)).count();
+        assert_eq!(times, 1, "{text}");
+        last.lines.iter().position(seen)
+    });
+    assert!(at.is_sorted(), "{at:?}");
 }
