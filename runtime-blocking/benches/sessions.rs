@@ -1,13 +1,14 @@
-//! What stored sessions cost: to load a long one, to list many, to keep a message for later, each
-//! beside a size that shows whether time is linear, or a limit, in the same run:
-//! `cargo bench -p reasonix-blocking --bench sessions`.
+//! What stored sessions cost: to load a long one, to list many, to keep a message for later. Time
+//! and memory stand in one table with other sizes, which shows how they grow, or with a limit that is
+//! measured in turn: `cargo bench -p reasonix-blocking --bench sessions`.
 
-use std::fs::{self, File, OpenOptions};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-use divan::counter::ItemsCount;
-use divan::{AllocProfiler, Bencher};
 use reasonix_blocking::{Client, config};
 use reasonix_core::agent::Config;
 use reasonix_core::engine::record::{Assistant, Author, End, Header, Reason, Record, Said, User};
@@ -19,17 +20,173 @@ use reasonix_core::protocol::schema::{
 use reasonix_core::protocol::{AgentAnswer, ClientEvent};
 use reasonix_core::store::{Journal, Summary};
 
+/// Counts what is held, the agent's threads and the client's.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn more(size: usize) {
+    let live = LIVE.fetch_add(size, Relaxed) + size;
+    PEAK.fetch_max(live, Relaxed);
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        more(layout.size());
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both may be there for a moment.
+        more(size);
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
 #[global_allocator]
-static ALLOC: AllocProfiler = AllocProfiler::system();
+static ALLOCATOR: Counting = Counting;
 
 fn main() {
-    divan::main();
+    // `cargo test` only looks whether it builds.
+    if std::env::args().any(|arg| arg == "--bench") {
+        loads();
+        lists();
+        messages();
+    }
 }
 
 const TEXT: &str = "The check fails since the total is computed before the list is sorted. ";
 
-/// A session of so many messages, as an agent leaves it.
-fn store(home: &Path, id: &str, messages: usize) {
+/// A load with its whole replay.
+fn loads() {
+    println!("load with its replay | median | a message | most held | of the transcript");
+    for messages in [1_250, 2_500, 5_000, 10_000, 20_000] {
+        let home = tempfile::tempdir().expect("a folder");
+        let size = store(home.path(), "long", messages);
+        let (time, held) = measured(home.path(), |client| {
+            assert_eq!(load(client, "long"), messages);
+        });
+        let share = held as f64 / size as f64;
+        let each = time / messages as u32;
+        println!(
+            "{messages} messages, {size} bytes | {time:.1?} | {each:.2?} | {held} | {share:.1}"
+        );
+    }
+}
+
+/// The first page of a list, by an agent that just began.
+fn lists() {
+    println!("first page of a list | median | a session | most held");
+    for sessions in [1_250, 2_500, 5_000, 10_000] {
+        let home = tempfile::tempdir().expect("a folder");
+        for n in 0..sessions {
+            store(home.path(), &format!("session-{n}"), 2);
+        }
+        for cwd in [None, Some("/elsewhere")] {
+            let (time, held) = measured(home.path(), |client| {
+                let mut request = ListSessionsRequest::default();
+                request.cwd = cwd.map(Into::into);
+                let page = client.call::<ListSessions>(&request);
+                let Ok(AgentAnswer::ListSessions(Ok(page))) = page else {
+                    panic!("{page:?}")
+                };
+                let expected = if cwd.is_some() { 0 } else { 100 };
+                assert_eq!(page.sessions.len(), expected);
+            });
+            let filter = if cwd.is_some() {
+                ", none in the folder asked for"
+            } else {
+                ""
+            };
+            let each = time / sessions;
+            println!("{sessions} sessions{filter} | {time:.1?} | {each:.2?} | {held}");
+        }
+    }
+}
+
+/// A message for later, durable before it is answered; and the limit for it: the same line with a
+/// bare sync, in turn.
+fn messages() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut client = client(home.path());
+    let session = client.new_session("/").expect("a session");
+    let mut call = |method: &str, rest: &str| {
+        let params = format!("{{\"sessionId\":\"{}\"{rest}}}", session.as_str());
+        let params = Json::from_text(params).expect("it is JSON");
+        let method = format!("_reasonix.io/session/inbox/{method}");
+        client
+            .call_vendor(&method, &params)
+            .expect("it is answered")
+    };
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(home.path().join("file"))
+        .expect("a file can be made");
+    let line = [b'x'; 400];
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    for _ in 0..500 {
+        let mut timed = |at: usize, work: &mut dyn FnMut()| {
+            let start = Instant::now();
+            work();
+            times[at].push(start.elapsed());
+        };
+        timed(0, &mut || {
+            file.write_all(&line).expect("it can be written");
+            file.sync_data().expect("it can be synced");
+        });
+        let mut answer = None;
+        timed(1, &mut || {
+            answer = Some(call("enqueue", &format!(",\"text\":\"{TEXT}\"")))
+        });
+        timed(2, &mut || drop(call("list", "")));
+        let answer = answer.expect("it was asked");
+        let at = answer.get().find("\"itemId\":\"").expect("an id") + 10;
+        let id = answer.get()[at..].split('"').next().expect("its end");
+        call("delete", &format!(",\"itemId\":\"{id}\""));
+    }
+    let [bare, enqueue, list] = times.map(median);
+    println!("a line and a bare sync | an enqueue | a request that needs no disk");
+    println!("{bare:.1?} | {enqueue:.1?} | {list:.1?}");
+}
+
+/// The median time of some rounds, each with an agent that just began, and the most that was held in
+/// one beyond what was held before.
+fn measured(home: &Path, mut work: impl FnMut(&mut Client)) -> (Duration, usize) {
+    let mut times = Vec::new();
+    let mut held = 0;
+    for _ in 0..10 {
+        let mut client = client(home);
+        let before = LIVE.load(Relaxed);
+        PEAK.store(before, Relaxed);
+        let start = Instant::now();
+        work(&mut client);
+        times.push(start.elapsed());
+        held = held.max(PEAK.load(Relaxed).saturating_sub(before));
+        // Its locks are given back.
+        client.close().expect("it ends");
+    }
+    (median(times), held)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// A session of so many messages, as an agent leaves it; the size of its transcript.
+fn store(home: &Path, id: &str, messages: usize) -> usize {
     let folder = home.join("sessions").join(id);
     fs::create_dir_all(&folder).expect("a folder can be made");
     let mut journal = Journal::memory(usize::MAX);
@@ -74,6 +231,7 @@ fn store(home: &Path, id: &str, messages: usize) {
     summary.prompts = messages as u64 / 2;
     summary.title = TEXT.into();
     fs::write(folder.join("state.json"), summary.write()).expect("it can be written");
+    kept.len()
 }
 
 fn client(home: &Path) -> Client {
@@ -102,77 +260,4 @@ fn load(client: &mut Client, id: &str) -> usize {
         updates += 1;
     }
     panic!("it ended");
-}
-
-/// Load with its whole replay.
-#[divan::bench(args = [100, 1_000, 10_000], sample_count = 10)]
-fn load_messages(bencher: Bencher, messages: usize) {
-    let home = tempfile::tempdir().expect("a folder");
-    store(home.path(), "long", messages);
-    bencher
-        .counter(ItemsCount::new(messages))
-        .with_inputs(|| client(home.path()))
-        .bench_local_values(|mut client| {
-            assert_eq!(load(&mut client, "long"), messages);
-            client
-        });
-}
-
-/// The first page of a list.
-#[divan::bench(args = [50, 500, 5_000], sample_count = 10)]
-fn list_sessions(bencher: Bencher, sessions: usize) {
-    let home = tempfile::tempdir().expect("a folder");
-    for n in 0..sessions {
-        store(home.path(), &format!("session-{n}"), 2);
-    }
-    let mut client = client(home.path());
-    bencher.counter(ItemsCount::new(sessions)).bench_local(|| {
-        let page = client.call::<ListSessions>(&ListSessionsRequest::default());
-        let Ok(AgentAnswer::ListSessions(Ok(page))) = page else {
-            panic!("{page:?}")
-        };
-        assert_eq!(page.sessions.len(), sessions.min(100));
-    });
-}
-
-/// A message for later, durable before it is answered.
-#[divan::bench]
-fn enqueue(bencher: Bencher) {
-    let home = tempfile::tempdir().expect("a folder");
-    let mut client = client(home.path());
-    let session = client.new_session("/").expect("a session");
-    let mut call = |method: &str, rest: &str| {
-        let params = format!("{{\"sessionId\":\"{}\",{rest}}}", session.as_str());
-        let params = Json::from_text(params).expect("it is JSON");
-        let method = format!("_reasonix.io/session/inbox/{method}");
-        client
-            .call_vendor(&method, &params)
-            .expect("it is answered")
-    };
-    bencher.bench_local(|| {
-        let answer = call("enqueue", &format!("\"text\":\"{TEXT}\""));
-        let at = answer.get().find("\"itemId\":\"").expect("an id") + 10;
-        let id = answer.get()[at..].split('"').next().expect("its end");
-        // Room for the next: one more sync.
-        call("delete", &format!("\"itemId\":\"{id}\""));
-    });
-}
-
-/// The limit for it: the same two lines, each with a bare sync.
-#[divan::bench]
-fn two_lines_and_two_syncs(bencher: Bencher) {
-    let home = tempfile::tempdir().expect("a folder");
-    let path = home.path().join("file");
-    let mut file: File = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .expect("a file can be made");
-    let line = [b'x'; 400];
-    bencher.bench_local(|| {
-        for _ in 0..2 {
-            file.write_all(&line).expect("it can be written");
-            file.sync_data().expect("it can be synced");
-        }
-    });
 }

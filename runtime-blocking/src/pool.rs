@@ -37,6 +37,8 @@ impl Pool {
         let mut queue = self.0.lock();
         queue.jobs.push_back(job);
         if queue.idle >= queue.jobs.len() {
+            // It finds the lock free when it wakes.
+            drop(queue);
             self.0.more.notify_one();
         } else if queue.threads < THREADS {
             let shared = Arc::clone(&self.0);
