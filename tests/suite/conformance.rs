@@ -14,8 +14,6 @@ mod files;
 mod gate;
 mod inbox;
 mod kills;
-#[cfg(target_os = "linux")]
-mod launches;
 mod machine;
 mod permission;
 mod pressure;

@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use reasonix_core::agent::{Agent, Effect, Input};
-use reasonix_core::call::{Call, FileKind, News, Opened, Outcome, Resolved, Stream};
+use reasonix_core::agent::{Agent, Config, Effect, Input};
+use reasonix_core::call::{
+    Call, Entry, FileKind, Listing, News, Opened, Outcome, Part, Resolved, Stream,
+};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
+use reasonix_core::store::Summary;
 use reasonix_core::time::Instant;
 use reasonix_core::{Machine, Next, Source};
 use reasonix_tests::json;
@@ -19,13 +22,27 @@ use reasonix_tests::sim::config;
 struct Counting;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
+static PEAK: AtomicIsize = AtomicIsize::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static TURN: Mutex<()> = Mutex::new(());
+
+fn add(size: isize) {
+    let live = LIVE.fetch_add(size, Relaxed) + size;
+    PEAK.fetch_max(live, Relaxed);
+}
+
+/// The most that is held while something is done, beyond what was held before.
+fn most_held(work: impl FnOnce()) -> isize {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    work();
+    PEAK.load(Relaxed) - before
+}
 
 // SAFETY: every call is passed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size() as isize, Relaxed);
+        add(layout.size() as isize);
         COUNT.fetch_add(1, Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
@@ -38,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size as isize - layout.size() as isize, Relaxed);
+        add(size as isize - layout.size() as isize);
         COUNT.fetch_add(1, Relaxed);
         // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { System.realloc(at, layout, size) }
@@ -58,12 +75,18 @@ struct Bare {
     last: Vec<u8>,
     started: Vec<(CallId, Call)>,
     aborted: Vec<CallId>,
+    /// Sessions that are stored.
+    stored: usize,
 }
 
 impl Bare {
     fn new() -> Self {
+        Self::of(config())
+    }
+
+    fn of(config: Config) -> Self {
         Self {
-            agent: Agent::new(config()),
+            agent: Agent::new(config),
             now: Instant::ZERO,
             reads: true,
             sent: 0,
@@ -71,6 +94,7 @@ impl Bare {
             last: Vec::with_capacity(64 << 10),
             started: Vec::new(),
             aborted: Vec::new(),
+            stored: 0,
         }
     }
 
@@ -107,7 +131,8 @@ impl Bare {
         self.settle();
     }
 
-    /// Answers every call but HTTP: folders are there, files are not.
+    /// Answers every call but HTTP: folders are there, files are not, but for the summaries of what is
+    /// stored.
     fn settle(&mut self) {
         while let Some(at) = self
             .started
@@ -124,6 +149,13 @@ impl Bare {
                     links: 1,
                     size: 0,
                 }))
+            } else if let (Call::List { .. }, 1..) = (&call, self.stored) {
+                News::Done(Outcome::Listed(folder(self.stored)))
+            } else if let (Call::ReadAt { path, .. }, 1..) = (&call, self.stored)
+                && let Some(path) = path.strip_suffix("/state.json")
+            {
+                let id = path.rsplit('/').next().unwrap_or_default();
+                News::Done(Outcome::Part(summary(id)))
             } else {
                 News::Failed(IoFault::new(IoKind::NotFound, "nothing here"))
             };
@@ -165,6 +197,34 @@ impl Bare {
             bytes,
         };
         self.input(Input::Call { id: call, news });
+    }
+}
+
+/// The folder of so many sessions.
+fn folder(sessions: usize) -> Listing {
+    let entry = |n: usize| Entry {
+        name: format!("{n:08}-0000-4000-8000-000000000000"),
+        kind: FileKind::Directory,
+        link: false,
+        size: 4096,
+    };
+    Listing {
+        entries: (0..sessions).map(entry).collect(),
+        more: 0,
+    }
+}
+
+/// The summary of one, about as long as they may be.
+fn summary(id: &str) -> Part {
+    // In no order.
+    let number: u64 = id[..8].parse().expect("a number");
+    let mut summary = Summary::new(id, &format!("/{}", "w".repeat(1000)), number * 7919 % 5000);
+    summary.prompts = 1;
+    summary.title = "t".repeat(320);
+    let bytes = summary.write();
+    Part {
+        size: bytes.len() as u64,
+        bytes,
     }
 }
 
@@ -250,4 +310,25 @@ fn a_client_that_stops_reading_costs_a_bounded_amount() {
         bare.sent - before
     );
     assert!(held < 2 << 20, "{held} bytes are held");
+}
+
+#[test]
+fn a_list_holds_a_page_and_of_all_else_the_places() {
+    let _turn = alone();
+    let most = |sessions: usize| {
+        let mut config = config();
+        config.ephemeral = false;
+        let mut bare = Bare::of(config);
+        bare.stored = sessions;
+        bare.send(&json::initialize(1));
+        let list = json::request(2, "session/list", json::json!({}));
+        let held = most_held(|| bare.send(&list));
+        assert!(bare.frames > 1, "it is answered");
+        held
+    };
+    let (some, twice) = (most(2500), most(5000));
+    // A summary has 1,400 bytes; a name in the folder and a place, with what vectors are too long, 300.
+    let each = (twice - some) / 2500;
+    assert!(each < 400, "{each} bytes a session");
+    assert!(twice < 3 << 20, "{twice} bytes for 5,000 sessions");
 }
