@@ -36,6 +36,8 @@ pub struct Manners {
     pub refuses_by_text: bool,
     /// Whether it knows `terminal/kill`.
     pub kills: bool,
+    /// Whether it keeps lines, and so shows no newline at the end of a file.
+    pub hides_end: bool,
 }
 
 impl Default for Manners {
@@ -44,6 +46,7 @@ impl Default for Manners {
             written: json!({}),
             refuses_by_text: false,
             kills: true,
+            hides_end: false,
         }
     }
 }
@@ -248,7 +251,15 @@ impl Editor {
         }
         Some(match method {
             "fs/read_text_file" => match self.buffers.get(&text("path")) {
-                Some(content) => Ok(json!({"content": content})),
+                Some(content) => {
+                    let lines = content.strip_suffix('\n').unwrap_or(content);
+                    let shown = if self.manners.hides_end {
+                        lines
+                    } else {
+                        content
+                    };
+                    Ok(json!({"content": shown}))
+                }
                 None => Err("not open"),
             },
             "fs/write_text_file" if self.locked.contains(&text("path")) => {

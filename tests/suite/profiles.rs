@@ -20,7 +20,7 @@ use reasonix_tests::world::{Command, World};
 const HOME: &str = "/home/user/.reasonix";
 
 /// What a client is, and of which kind its values are.
-const MEMBERS: [(&str, &str); 16] = [
+const MEMBERS: [(&str, &str); 17] = [
     // What people call it, and what the doctor calls it.
     ("name", "text"),
     ("doctor", "text"),
@@ -44,6 +44,8 @@ const MEMBERS: [(&str, &str); 16] = [
     ("open_card", "text"),
     // What it answers to a card that is closed and not chosen from.
     ("dismissed", "object"),
+    // It keeps lines: the newline at the end of a file is not in what it says of it.
+    ("hides_last_newline", "bool"),
     // The result of a file that it wrote.
     ("written", "object or null"),
     // "error" or "text": how it tells that it did not write a file.
@@ -346,6 +348,7 @@ impl<'a> Client<'a> {
                 written: profile["written"].clone(),
                 refuses_by_text: profile["refuses_by"] == "text",
                 kills: profile["kills_terminals"] == true,
+                hides_end: profile["hides_last_newline"] == true,
             },
             ..Editor::default()
         };
@@ -554,10 +557,14 @@ fn day(profile: &Value, ground: &mut Ground) {
     assert_eq!(cards(&seen).len(), 1, "{name}");
     let diffs = diffs(&seen);
     assert_eq!(diffs.len(), 2, "{name}: one in the card, one at the end");
+    let shown = |text: &'static str| match profile["hides_last_newline"] == true {
+        true => text.trim_end(),
+        false => text,
+    };
     for diff in diffs {
         assert_eq!(diff["path"], *ground.path("a.txt"), "{name}");
-        assert_eq!(diff["oldText"], "alpha\nbeta\n", "{name}");
-        assert_eq!(diff["newText"], "ALPHA\nbeta\n", "{name}");
+        assert_eq!(diff["oldText"], *shown("alpha\nbeta\n"), "{name}");
+        assert_eq!(diff["newText"], *shown("ALPHA\nbeta\n"), "{name}");
     }
     let mut written = vec![(ground.path("a.txt"), "ALPHA\nbeta\n".to_string())];
     assert_eq!(client.peer.editor().writes, written, "{name}");

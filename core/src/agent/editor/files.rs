@@ -23,7 +23,8 @@
 //! A write is never repeated on the disk once the editor was asked: it could happen twice. What it
 //! must find is compared with the editor's text, since that is what the model saw. That text is old if
 //! the disk has changed while the editor went on showing it: what a command wrote there since would be
-//! lost under it.
+//! lost under it. Editors that keep lines show no newline at the end of a file: where that is all they do
+//! not show, it is put back.
 
 use alloc::format;
 use alloc::string::String;
@@ -63,6 +64,7 @@ impl Seen {
         self.text == now.text
             && self.disk != now.disk
             && as_on_disk(disk, text.as_bytes().into()) != disk
+            && !hides_end(text, disk)
     }
 }
 
@@ -220,7 +222,9 @@ impl FileRoute {
         let bytes = match found {
             Ok(_) if absent => return fault(IoKind::Exists, "it exists already"),
             Ok(bytes) => bytes,
-            Err(it) if absent && it.kind == IoKind::NotFound => return self.write(now, None),
+            Err(it) if absent && it.kind == IoKind::NotFound => {
+                return self.write(now, None, false);
+            }
             Err(it) if write.is_some() && it.kind == IoKind::NotFound => return changed(),
             Err(it) => return FileStep::Over(Err(it)),
         };
@@ -266,6 +270,7 @@ impl FileRoute {
                 over(Outcome::Read(Contents { bytes }))
             }
             Job::Write(write) => {
+                let hidden = text.as_ref().is_some_and(|text| hides_end(text, &disk));
                 let current = text.as_deref().map_or(disk.as_slice(), str::as_bytes);
                 if write.expect != Expect::Digest(digest(current)) {
                     return changed();
@@ -273,16 +278,20 @@ impl FileRoute {
                 if old {
                     return fault(IoKind::Other, OLD);
                 }
-                self.write(now, Some(disk))
+                self.write(now, Some(disk), hidden)
             }
         }
     }
 
-    /// All is as it must be; `disk` is what is there, if there is a file.
-    fn write(&mut self, now: Instant, disk: Option<Vec<u8>>) -> FileStep {
-        let Job::Write(write) = &self.job else {
+    /// All is as it must be; `disk` is what is there, if there is a file, and `hidden` whether the editor
+    /// does not show the newline at its end.
+    fn write(&mut self, now: Instant, disk: Option<Vec<u8>>, hidden: bool) -> FileStep {
+        let Job::Write(write) = &mut self.job else {
             return FileStep::Nothing;
         };
+        if hidden && write.bytes.last().is_some_and(|last| *last != b'\n') {
+            write.bytes.push(b'\n');
+        }
         if self.takes.writes
             && let Ok(text) = core::str::from_utf8(&write.bytes)
         {
@@ -346,6 +355,11 @@ fn as_on_disk(disk: &[u8], text: Vec<u8>) -> Vec<u8> {
         text.splice(..0, MARK.iter().copied());
     }
     text
+}
+
+/// Whether the newline at the end of a file is all that an editor does not show of it, its form aside.
+fn hides_end(text: &str, disk: &[u8]) -> bool {
+    !text.ends_with('\n') && as_on_disk(disk, format!("{text}\n").into_bytes()) == disk
 }
 
 #[cfg(test)]
@@ -548,17 +562,51 @@ mod tests {
             ("more", b"by make"),
             ("typed", b"typed"),
             ("typed", b"\xef\xbb\xbftyped"),
+            ("typed", b"typed\n"),
         ] {
             let now = seen(first, text_now, on_disk);
             assert_eq!(now, Some(Seen::of(text_now, on_disk)), "{text_now}");
+            let new = if on_disk == b"typed\n" {
+                "new\n"
+            } else {
+                "new"
+            };
             let rows = vec![
                 (disk(on_disk), FileStep::Read),
-                (text(text_now), FileStep::Write("new".into())),
+                (text(text_now), FileStep::Write(new.into())),
                 (FileEvent::Written(Ok(())), over(Outcome::Written)),
             ];
             let call = write(b"new", sees(text_now.as_bytes()));
             assert_eq!(check_after(now, call, BOTH, rows), None, "{text_now}");
         }
+    }
+
+    #[test]
+    fn a_newline_at_the_end_that_the_editor_does_not_show_is_put_back() {
+        for (on_disk, shown, new, written) in [
+            (&b"a\nb\n"[..], "a\nb", "A\nb", "A\nb\n"),
+            (b"a\nb\n", "a\nb", "A\nb\n", "A\nb\n"),
+            (b"a\r\nb\r\n", "a\nb", "A\nb", "A\nb\n"),
+            (b"a\n", "a", "", ""),
+            // It shows all there is, or something else.
+            (b"a\nb", "a\nb", "A\nb", "A\nb"),
+            (b"a\n", "a\n", "A", "A"),
+            (b"a\n", "typed", "T", "T"),
+        ] {
+            let rows = vec![
+                (disk(on_disk), FileStep::Read),
+                (text(shown), FileStep::Write(written.into())),
+            ];
+            check(write(new.as_bytes(), sees(shown.as_bytes())), BOTH, rows);
+        }
+        let rows = vec![
+            (disk(b"\xef\xbb\xbfa\r\n"), FileStep::Read),
+            (
+                text("a"),
+                FileStep::OnDisk(write(b"\xef\xbb\xbfA\r\n", sees(b"\xef\xbb\xbfa\r\n"))),
+            ),
+        ];
+        check(write(b"A", sees(b"a")), READS, rows);
     }
 
     #[test]
