@@ -11,6 +11,7 @@ mod grants;
 mod pattern;
 mod posture;
 mod rules;
+mod served;
 pub mod shell;
 
 pub use action::{Access, Action, Target};

@@ -8,13 +8,15 @@ use thiserror::Error;
 
 use super::action::{Access, Action, Target};
 use super::pattern::PathPattern;
+use super::served::Served;
 use super::shell::{self, Runs};
 use crate::settings::Permissions;
 
 /// The rules of `[permissions]`.
 ///
 /// `Read` covers all tools that read or search files, `Edit` (or `Write`) all that change them,
-/// `Bash` command lines; any other name is one tool. `Read` and `Edit` take a
+/// `Bash` command lines; `server__tool`, `server__*` and `mcp__server` tools of MCP servers; any other
+/// name is one tool. `Read` and `Edit` take a
 /// [`PathPattern`], `Bash` takes the words of a simple command, with `:*` (or ` *`) behind them if
 /// more may follow. To forbid reading a file forbids editing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,6 +153,8 @@ enum Tools {
     Read,
     Edit,
     Bash,
+    /// Tools of MCP servers.
+    Served(Served),
     Named(String),
 }
 
@@ -172,7 +176,7 @@ impl Rule {
                 (name.trim(), Some(inner.trim()))
             }
         };
-        let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let legal = |c: char| c.is_ascii_alphanumeric() || "_-.*".contains(c);
         if name.is_empty() || !name.chars().all(legal) {
             return Err("a rule is `Tool` or `Tool(pattern)`".into());
         }
@@ -180,7 +184,10 @@ impl Rule {
             "read" => Tools::Read,
             "edit" | "write" => Tools::Edit,
             "bash" => Tools::Bash,
-            other => Tools::Named(other.into()),
+            other => match Served::parse(name) {
+                Some(served) => Tools::Served(served?),
+                None => Tools::Named(other.into()),
+            },
         };
         let pattern = match (pattern, &tools) {
             (None | Some("*"), _) => None,
@@ -189,6 +196,9 @@ impl Rule {
                 Some(Pattern::Path(PathPattern::parse(path, home)?))
             }
             (Some(line), Tools::Bash) => Some(command_pattern(line)?),
+            (Some(_), Tools::Served(_)) => {
+                return Err("a tool of an MCP server takes no pattern".into());
+            }
             (Some(_), Tools::Named(name)) => {
                 return Err(format!("`{name}` takes no pattern; Read, Edit and Bash do"));
             }
@@ -206,6 +216,7 @@ impl Rule {
         let yes = |yes: bool| if yes { Runs::Yes } else { Runs::No };
         match (&self.tools, &action.access) {
             (Tools::Named(name), _) => yes(action.tool.eq_ignore_ascii_case(name)),
+            (Tools::Served(served), _) => yes(served.is(&action.tool, false)),
             (Tools::Read, Access::Read(targets) | Access::Edit(targets))
             | (Tools::Edit, Access::Edit(targets)) => {
                 yes(targets.iter().any(|t| self.any(t, bases)))
@@ -231,6 +242,7 @@ impl Rule {
             (Tools::Named(name), Access::Session | Access::Network(_) | Access::Other) => {
                 action.tool.eq_ignore_ascii_case(name)
             }
+            (Tools::Served(served), Access::Other) => served.is(&action.tool, true),
             (Tools::Read, Access::Read(targets)) | (Tools::Edit, Access::Edit(targets)) => targets
                 .iter()
                 .all(|t| t.inside && self.path(&t.real, bases)),
@@ -243,7 +255,7 @@ impl Rule {
                         Some(Pattern::Path(_)) | None => true,
                     }
             }
-            (Tools::Read | Tools::Edit | Tools::Bash, _) => false,
+            (Tools::Read | Tools::Edit | Tools::Bash | Tools::Served(_), _) => false,
         }
     }
 

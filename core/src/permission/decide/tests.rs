@@ -195,6 +195,14 @@ fn rules_are_obeyed_in_the_order_deny_ask_allow() {
         "-++++",
     );
     check(&["write_file"], &[], &[], edit("/w/a"), "--?++");
+    let served = || Action::new("srv__tool", Access::Other);
+    check(&["srv__*"], &[], &["srv__tool"], served(), "-----");
+    check(&["mcp__SRV"], &[], &[], served(), "-----");
+    check(&[], &["srv__*"], &["srv__tool"], served(), "--??+");
+    check(&[], &[], &["mcp__srv"], served(), "-++++");
+    check(&[], &[], &["srv__*"], served(), "-++++");
+    check(&[], &[], &["SRV__*"], served(), "--?++");
+    check(&[], &[], &["other__*"], served(), "--?++");
 }
 
 #[test]
