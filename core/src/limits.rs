@@ -233,6 +233,8 @@ pub struct Limits {
     pub max_mcp_tools: usize,
     /// Pages of tools that are asked of one MCP server.
     pub max_mcp_pages: usize,
+    /// Prompts of one server; more are left out.
+    pub max_mcp_prompts: usize,
     /// Longest schema of an MCP tool, bytes.
     pub max_mcp_schema: usize,
     /// All that a model is told of the tools of one MCP server, bytes.
@@ -360,6 +362,7 @@ impl Default for Limits {
             max_mcp_message: 16 << 20,
             max_mcp_tools: 512,
             max_mcp_pages: 64,
+            max_mcp_prompts: 128,
             max_mcp_schema: 64 << 10,
             max_mcp_catalogue: 1 << 20,
             max_mcp_asks: 8,

@@ -20,6 +20,10 @@ pub struct Settings {
     /// `[verification] commands`: what counts as verification beside the commands that are known;
     /// each is the words a command begins with.
     pub verification: Vec<String>,
+    /// `[mcp.servers]`, in the order of their names: every session has these, unless its client
+    /// names others of the same name.
+    #[cfg(feature = "mcp")]
+    pub mcp: Vec<crate::mcp::Entry>,
     /// Keys that stand in the environment of the process but not in `.env`: names only, so that
     /// an error can say that they are not used.
     pub unused_keys: Vec<String>,

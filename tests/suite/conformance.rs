@@ -14,6 +14,8 @@ mod files;
 mod gate;
 mod inbox;
 mod kills;
+#[cfg(target_os = "linux")]
+mod launches;
 mod machine;
 mod permission;
 mod pressure;

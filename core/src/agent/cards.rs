@@ -16,9 +16,9 @@ use crate::protocol::schema::{
 };
 use crate::tools::{Answer, Proposal, Question};
 
-const ALLOW_ONCE: &str = "allow_once";
-const ALLOW_ALWAYS: &str = "allow_always";
-const REJECT_ONCE: &str = "reject_once";
+pub(super) const ALLOW_ONCE: &str = "allow_once";
+pub(super) const ALLOW_ALWAYS: &str = "allow_always";
+pub(super) const REJECT_ONCE: &str = "reject_once";
 
 /// The request for a card.
 pub(super) fn permission(
@@ -142,7 +142,8 @@ pub(super) fn answer(reply: Option<&RequestPermissionResponse>, question: &Quest
     }
 }
 
-fn selected(answer: Option<&RequestPermissionResponse>) -> Option<&str> {
+/// The option that was chosen, if one was.
+pub(super) fn selected(answer: Option<&RequestPermissionResponse>) -> Option<&str> {
     match &answer?.outcome {
         RequestPermissionOutcome::Selected(chosen) => Some(&chosen.option_id),
         RequestPermissionOutcome::Cancelled => None,

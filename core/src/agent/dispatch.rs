@@ -254,6 +254,7 @@ impl Agent {
         let Some(prompt) = self.run_command(key, prompt) else {
             return;
         };
+        self.prompt_may_launch(key);
         self.set_title(key, &request.prompt);
         let message = Message {
             parts: prompt.parts,
@@ -289,7 +290,7 @@ impl Agent {
     }
 
     /// The first words that a person says name the session.
-    fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
+    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
         let Some(session) = self
             .sessions
             .get_mut(&key)
@@ -353,7 +354,11 @@ impl Agent {
         if !core::mem::replace(&mut session.cancelled, true) {
             session.patience = Some(self.now.plus(self.config.limits.cancel_patience));
         }
-        if core::mem::take(&mut session.reloading) || session.preparing.take().is_some() {
+        self.withdraw_launch(key, None);
+        let waited = self.sessions.get_mut(&key).is_some_and(|session| {
+            core::mem::take(&mut session.reloading) || session.preparing.take().is_some()
+        });
+        if waited || self.leave_servers_command(key) {
             self.finish(key, crate::engine::Ending::Cancelled);
             return;
         }
@@ -361,6 +366,7 @@ impl Agent {
             return;
         }
         self.with_engine(key, |engine, cx| engine.cancel(cx));
+        self.after_launch_card(key);
         // A cancelled turn has more room, so that its end is not held up.
         self.flush(key);
     }
@@ -425,6 +431,7 @@ impl Agent {
                 }
             }
         }
+        self.ask_to_launch(key);
     }
 
     fn set_config_option(

@@ -271,7 +271,20 @@ impl Agent {
         }
     }
 
-    fn show_output(&mut self, key: SessionKey, output: Output) -> Option<Output> {
+    pub(super) fn show_output(&mut self, key: SessionKey, output: Output) -> Option<Output> {
+        let output = match output {
+            card @ (Output::Permit { .. } | Output::Questions { .. }) => {
+                self.waits_behind_launch(key, card)?
+            }
+            output @ (Output::Update(_)
+            | Output::Start { .. }
+            | Output::Abort { .. }
+            | Output::Withdraw { .. }
+            | Output::Record(_)
+            | Output::Finished(_)
+            | Output::Decided(_)
+            | Output::Log(_)) => output,
+        };
         match output {
             Output::Update(update) => self.show_update(key, update).map(Output::Update),
             Output::Permit {
@@ -448,6 +461,7 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
+        session.servers.project.launches.withdraw(card);
         session.outbox.retain(|waiting| match waiting {
             Waiting::Said(
                 Output::Permit { card: asked, .. } | Output::Questions { card: asked, .. },

@@ -177,6 +177,8 @@ enum Owner {
     Editor(SessionKey),
     /// The MCP servers of a session.
     Servers(SessionKey),
+    /// A file that says which servers a project has, or which are approved.
+    ServersFile(SessionKey),
     /// `authenticate`.
     Authenticating,
     /// `/reload`.
@@ -360,6 +362,7 @@ impl Agent {
             Some(Owner::Servers(key)) => {
                 self.with_servers(key, |hub, cx| hub.handle_news(cx, id, news));
             }
+            Some(Owner::ServersFile(key)) => self.servers_file_news(key, id, news),
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
             Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
@@ -536,6 +539,7 @@ impl Machine for Agent {
                     Owner::Opening(_)
                     | Owner::Preparing(_)
                     | Owner::Editor(_)
+                    | Owner::ServersFile(_)
                     | Owner::Authenticating
                     | Owner::Reloading(_)
                     | Owner::Store(..)

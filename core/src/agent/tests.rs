@@ -3,6 +3,7 @@
 mod beyond;
 mod inbox;
 mod reopened;
+mod servers;
 mod standing;
 mod stored;
 
@@ -27,6 +28,8 @@ struct World {
     lines: Vec<String>,
     open: BTreeMap<CallId, Call>,
     aborted: Vec<CallId>,
+    /// What was fed to processes and nobody read.
+    fed: Vec<(CallId, Vec<u8>)>,
     closed: Option<CloseReason>,
     deadline: Option<Deadline>,
     /// Calls of this kind are not answered.
@@ -55,6 +58,7 @@ impl World {
             lines: Vec::new(),
             open: BTreeMap::new(),
             aborted: Vec::new(),
+            fed: Vec::new(),
             closed: None,
             deadline: None,
             held: |_| false,
@@ -126,7 +130,8 @@ impl World {
                 Next::Do(Effect::Close(reason)) => {
                     assert_eq!(self.closed.replace(reason), None, "once");
                 }
-                Next::Do(Effect::Feed { .. } | Effect::FeedEnd { .. } | Effect::Report(_)) => {}
+                Next::Do(Effect::Feed { id, bytes }) => self.fed.push((id, bytes)),
+                Next::Do(Effect::FeedEnd { .. } | Effect::Report(_)) => {}
                 Next::Wait(deadline) => {
                     self.deadline = deadline;
                     if self.unsent > 0 && !self.deaf {
@@ -157,6 +162,16 @@ impl World {
             return self.agent.handle_input(self.now, Input::Call { id, news });
         }
         let news = match call {
+            Call::Resolve { path } if path.ends_with("/.mcp.json") => {
+                News::Done(Outcome::Resolved(Resolved {
+                    real: path.clone(),
+                    kind: FileKind::Missing,
+                    link: false,
+                    owned: true,
+                    links: 0,
+                    size: 0,
+                }))
+            }
             Call::Resolve { path } => News::Done(Outcome::Resolved(Resolved {
                 real: path.clone(),
                 kind: FileKind::Directory,

@@ -1,10 +1,13 @@
 //! One MCP server as somebody named it: what to run or where to ask, with what. Holds its secrets
 //! and shows none of them.
 
+use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::address;
@@ -48,6 +51,63 @@ pub enum Way {
         /// Headers of every request; names in lower case.
         headers: Vec<(String, Secret)>,
     },
+}
+
+/// A server as a file names it: whether its parts belong together is still to be seen.
+#[derive(Clone, Default)]
+pub struct Loose {
+    /// `stdio`, `http` (also `streamable-http` and `streamable_http`) or `sse`, in any case; none:
+    /// `http` if there is an address, else `stdio`.
+    pub kind: Option<String>,
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its variables.
+    pub env: BTreeMap<String, String>,
+    /// The address.
+    pub url: Option<String>,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Loose {
+    /// How the server is reached.
+    ///
+    /// # Errors
+    ///
+    /// A text for people, without values.
+    pub fn way(self) -> Result<Way, &'static str> {
+        let pairs = |pairs: BTreeMap<String, String>| {
+            let pair = |(name, value): (String, String)| (name.clone(), Secret::new(name, value));
+            pairs.into_iter().map(pair).collect()
+        };
+        let kind = match (self.kind, &self.url) {
+            (Some(kind), _) => kind.trim().to_ascii_lowercase(),
+            (None, Some(_)) => "http".into(),
+            (None, None) => "stdio".into(),
+        };
+        match (kind.as_str(), self.command, self.url) {
+            ("stdio", Some(command), None) if self.headers.is_empty() => Ok(Way::Stdio {
+                command,
+                args: self.args,
+                env: pairs(self.env),
+            }),
+            ("http" | "streamable-http" | "streamable_http" | "sse", None, Some(url))
+                if self.args.is_empty() && self.env.is_empty() =>
+            {
+                let headers = pairs(self.headers);
+                Ok(match kind.as_str() {
+                    "sse" => Way::Sse { url, headers },
+                    _ => Way::Http { url, headers },
+                })
+            }
+            ("stdio" | "http" | "streamable-http" | "streamable_http" | "sse", _, _) => {
+                Err("it has a command, with args and env, or a url, with headers, and not both")
+            }
+            _ => Err("its type is not stdio, http or sse"),
+        }
+    }
 }
 
 /// What is wrong with an entry. Names no value: that may be secret.
@@ -98,11 +158,91 @@ impl Entry {
         Ok(entry)
     }
 
+    /// What it is, as 64 hexadecimal digits: the SHA-256 of all that says what is run or asked and
+    /// with what, the values of variables and headers too. Not of its name.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        // With its length, so that no two lists of texts are the same bytes.
+        let mut text = |text: &str| {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        };
+        let pairs: &[(String, Secret)] = match &self.way {
+            Way::Stdio { command, args, env } => {
+                text("stdio");
+                text(command);
+                text(&format!("{}", args.len()));
+                args.iter().for_each(|arg| text(arg));
+                env
+            }
+            Way::Http { url, headers } => {
+                text("http");
+                text(url);
+                headers
+            }
+            Way::Sse { url, headers } => {
+                text("sse");
+                text(url);
+                headers
+            }
+        };
+        let mut pairs: Vec<_> = pairs.iter().map(|(n, value)| (n, value.reveal())).collect();
+        pairs.sort_unstable();
+        for (name, value) in pairs {
+            text(name);
+            text(value);
+        }
+        let digest = hash.finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// `text` without what must not be shown.
     pub fn redact(&self, text: &mut String) {
         for secret in &self.secrets {
             secret.redact(text);
         }
+    }
+
+    /// What is run or asked, on one line, without what must not be shown.
+    pub fn describe(&self) -> String {
+        let mut text = match &self.way {
+            Way::Stdio { command, args, .. } => {
+                let words = core::iter::once(command.as_str());
+                let words: Vec<&str> = words.chain(args.iter().map(String::as_str)).collect();
+                words.join(" ")
+            }
+            Way::Http { url, .. } | Way::Sse { url, .. } => url.clone(),
+        };
+        self.redact(&mut text);
+        super::catalogue::one_line(&text, 1000)
+    }
+
+    /// The same at length, for who is to decide on it: every part on a line of its own, what does
+    /// not print shown by its number, nothing left out but what must not be shown.
+    pub fn details(&self) -> String {
+        let mut text = String::new();
+        let mut line = |what: &str, value: &str| {
+            let mut value = String::from(value);
+            self.redact(&mut value);
+            text.push_str(&format!("{what}: {}\n", printable(&value)));
+        };
+        let (kind, pairs) = match &self.way {
+            Way::Stdio { command, args, env } => {
+                line("command", command);
+                for arg in args {
+                    line("argument", arg);
+                }
+                ("variable", env)
+            }
+            Way::Http { url, headers } | Way::Sse { url, headers } => {
+                line("address", url);
+                ("header", headers)
+            }
+        };
+        for (name, _) in pairs {
+            line(kind, &format!("{name} (its value is not shown)"));
+        }
+        text
     }
 
     fn find_secrets(&self) -> Vec<Secret> {
@@ -136,6 +276,24 @@ impl Entry {
         secrets.sort_by_key(|secret| core::cmp::Reverse(secret.reveal().len()));
         secrets
     }
+}
+
+/// `text` with what could hide a part of it, or look like another, shown by its number.
+fn printable(text: &str) -> String {
+    let hides = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hides(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// Whether a flag of this name is followed by something that must not be shown.
@@ -230,7 +388,6 @@ impl fmt::Debug for Way {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::format;
 
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)]) -> Way {
         Way::Stdio {
@@ -290,6 +447,56 @@ mod tests {
             http("http://h", &[("Host", "x")]),
             Some(EntryFault::Reserved),
         );
+    }
+
+    #[test]
+    fn who_decides_sees_all_of_it_but_secrets() {
+        let way = stdio(
+            "sh",
+            &["-c", "a\nb\u{202e}c", "--token", "tok-123456"],
+            &[("KEY", "key-123456")],
+        );
+        assert_eq!(
+            Entry::new("a", way).unwrap().details(),
+            "command: sh\nargument: -c\nargument: a\\u{a}b\\u{202e}c\nargument: --token\n\
+             argument: [redacted]\nvariable: KEY (its value is not shown)\n"
+        );
+        let long = "x".repeat(100_000);
+        let shown = Entry::new("a", stdio("sh", &[&long], &[]))
+            .unwrap()
+            .details();
+        assert!(shown.contains(&long));
+    }
+
+    #[test]
+    fn entries_that_are_not_the_same_have_other_digests() {
+        let of = |way| Entry::new("a", way).unwrap().digest();
+        let ways = [
+            stdio("x", &[], &[]),
+            stdio("y", &[], &[]),
+            stdio("x", &["1"], &[]),
+            stdio("x", &["1", "2"], &[]),
+            stdio("x", &["12"], &[]),
+            stdio("x", &["1", ""], &[]),
+            stdio("x", &[], &[("1", "2")]),
+            stdio("x", &[], &[("1", "3")]),
+            stdio("x", &[], &[("2", "2")]),
+            http("http://h", &[]),
+            http("http://h/x", &[]),
+            http("http://h", &[("a", "1")]),
+            Way::Sse {
+                url: "http://h".into(),
+                headers: Vec::new(),
+            },
+        ];
+        let digests: alloc::collections::BTreeSet<String> = ways.iter().cloned().map(of).collect();
+        assert_eq!(digests.len(), ways.len());
+        assert!(digests.iter().all(|digest| digest.len() == 64));
+        // Where it stands in its file, and what it is called there, makes no difference.
+        let one = stdio("x", &[], &[("A", "1"), ("B", "2")]);
+        let other = stdio("x", &[], &[("B", "2"), ("A", "1")]);
+        assert_eq!(of(one.clone()), of(other));
+        assert_eq!(Entry::new("b", one.clone()).unwrap().digest(), of(one));
     }
 
     #[test]

@@ -5,14 +5,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::calls::Wish;
 use super::catalogue::{Tool, slugs};
 use super::form::Reply;
+use super::prompts::Prompt;
 use super::server::{Server, State};
 use super::{Context, Entry};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
-use crate::time::{Deadline, Instant, Timer};
+use crate::time::{Deadline, Timer};
 
 /// Who asks the servers, and what its person can be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub struct Status<'a> {
     pub name: &'a str,
     /// What stands before `__` in the names of its tools.
     pub slug: &'a str,
-    /// `ready`, `connecting`, `failed`, `pending`, `disabled` or `idle`.
+    /// `ready`, `connecting`, `standby`, `failed`, `pending`, `disabled` or `idle`.
     pub status: &'static str,
     /// How many tools it offers.
     pub tools: usize,
@@ -43,6 +45,17 @@ pub struct Status<'a> {
     pub error: Option<&'a str>,
     /// The status of the HTTP answer that said so.
     pub http_status: Option<u16>,
+}
+
+/// When a server is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// At once.
+    Now,
+    /// When the person has approved it.
+    Pending,
+    /// Not at all.
+    Never,
 }
 
 /// The servers of one session.
@@ -53,24 +66,43 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Servers that are not started yet, in their order; those with `true` wait to be approved.
-    pub fn new(entries: Vec<(Entry, bool)>, client: &Client, cwd: &str) -> Self {
-        let slugs = slugs(entries.iter().map(|(entry, _)| entry.name.as_str()));
-        let servers = entries
-            .into_iter()
-            .zip(slugs)
-            .map(|((entry, pending), slug)| {
-                let state = if pending {
-                    State::Pending
-                } else {
-                    State::Resting {
-                        until: Instant::ZERO,
-                    }
-                };
-                Server::new(entry, slug, client.clone(), cwd.into(), state)
-            })
-            .collect();
-        Self { servers, asks: 0 }
+    /// One more server, behind those there are.
+    pub fn add(
+        &mut self,
+        cx: &mut Context<'_>,
+        entry: Entry,
+        launch: Launch,
+        client: &Client,
+        cwd: &str,
+    ) {
+        let names = self.servers.iter().map(|it| it.entry.name.as_str());
+        // Names are given in order, so those of the others stay as they are.
+        let slug = slugs(names.chain([entry.name.as_str()])).pop();
+        let state = match launch {
+            Launch::Now | Launch::Pending => State::Pending,
+            Launch::Never => State::Disabled,
+        };
+        let slug = slug.unwrap_or_default();
+        let mut server = Server::new(entry, slug, client.clone(), cwd.into(), state);
+        match launch {
+            Launch::Now => server.start(cx),
+            Launch::Pending | Launch::Never => cx.out.push_back(super::Output::Changed),
+        }
+        self.servers.push(server);
+    }
+
+    /// What a server is, for who is to approve it: what is run or asked, without secrets.
+    pub fn describe(&self, name: &str) -> Option<String> {
+        let mut servers = self.servers.iter();
+        let server = servers.find(|server| server.entry.name == name)?;
+        Some(server.entry.describe())
+    }
+
+    /// The same at length: every part of it on a line of its own.
+    pub fn details(&self, name: &str) -> Option<String> {
+        let mut servers = self.servers.iter();
+        let server = servers.find(|server| server.entry.name == name)?;
+        Some(server.entry.details())
     }
 
     /// Whether there is no server.
@@ -78,16 +110,7 @@ impl Hub {
         self.servers.is_empty()
     }
 
-    /// Begins to reach those that need no approval.
-    pub fn start(&mut self, cx: &mut Context<'_>) {
-        for server in &mut self.servers {
-            if matches!(server.state, State::Resting { .. }) {
-                server.start(cx);
-            }
-        }
-    }
-
-    /// The person decided on a server that waited for it.
+    /// The person decided on a server: it starts if it does not run, or it ends.
     pub fn decide(&mut self, cx: &mut Context<'_>, name: &str, approved: bool) {
         for server in &mut self.servers {
             if server.entry.name == name {
@@ -114,6 +137,9 @@ impl Hub {
             let (status, error, http_status) = match &server.state {
                 State::Pending => ("pending", None, None),
                 State::Disabled | State::Closed => ("disabled", None, None),
+                State::Connecting { .. } | State::Resting { .. } if server.standby => {
+                    ("standby", None, None)
+                }
                 State::Connecting { .. } | State::Resting { .. } => ("connecting", None, None),
                 State::Ready => ("ready", None, None),
                 State::Down {
@@ -142,11 +168,61 @@ impl Hub {
                 .is_some_and(|rest| rest.starts_with("__"))
         };
         match self.servers.iter_mut().find(of) {
-            Some(server) => server.call(cx, id, tool, arguments),
+            Some(server) => {
+                let wish = Wish::Tool {
+                    name: tool.into(),
+                    arguments: arguments.into(),
+                };
+                server.call(cx, id, wish);
+            }
             None => cx.out.push_back(super::Output::Done {
                 call: id,
                 result: Err(format!("There is no MCP server with a tool {tool}.")),
             }),
+        }
+    }
+
+    /// The prompts of all servers, in the order of the servers.
+    pub fn prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.servers.iter().flat_map(|server| &server.prompts)
+    }
+
+    /// Whether there is a server whose prompts have commands like this one.
+    pub fn has_prompts_like(&self, command: &str) -> bool {
+        self.server_of(command).is_some()
+    }
+
+    /// A prompt, filled with what was typed behind its command; answered as a call is.
+    pub fn prompt(&mut self, cx: &mut Context<'_>, id: CallId, command: &str, typed: &str) {
+        let at = self.server_of(command);
+        match at.and_then(|at| self.servers.get_mut(at)) {
+            Some(server) => {
+                let wish = Wish::Prompt {
+                    command: command.into(),
+                    typed: typed.into(),
+                };
+                server.call(cx, id, wish);
+            }
+            None => cx.out.push_back(super::Output::Done {
+                call: id,
+                result: Err(format!(
+                    "There is no MCP server with a prompt for /{command}."
+                )),
+            }),
+        }
+    }
+
+    fn server_of(&self, command: &str) -> Option<usize> {
+        let (slug, _) = command.strip_prefix("mcp:")?.split_once(':')?;
+        self.servers.iter().position(|server| server.slug == slug)
+    }
+
+    /// What was kept of the tools of servers with this entry.
+    pub fn recall(&mut self, cx: &mut Context<'_>, digest: &str, bytes: &[u8]) {
+        for server in &mut self.servers {
+            if server.entry.digest() == digest {
+                server.recall(cx, bytes);
+            }
         }
     }
 

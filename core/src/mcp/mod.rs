@@ -5,11 +5,16 @@
 //! | file | what lives there |
 //! | --- | --- |
 //! | `entry` | one server as somebody named it, its secrets among it |
+//! | `approval` | the servers that a project's file names, and which of them may be started |
 //! | `hub` | the servers of one session: whose a tool is, how each one stands |
-//! | `server` | one server from its start to its end: handshake, calls, deadlines, restart |
+//! | `server` | one server from its start to its end: handshake, lists, deadlines, restart |
+//! | `calls` | what is asked of it: tools, resources, prompts |
+//! | `asks` | what it asks the person, and our answers to what it asks |
+//! | `standby` | its tools as they are kept for another time |
 //! | `speak` | what a server says: answers, requests of its own, notifications |
 //! | `shapes` | the messages |
 //! | `catalogue` | tools out of pages: names made legal, unique and stable, schemas repaired |
+//! | `prompts` | templates that a person chooses by a slash command |
 //! | `result` | what a tool answered, as one text |
 //! | `form` | what a server asks the person, and whether an answer fits |
 //! | `transport` | messages as bytes: standard streams, Streamable HTTP, the older SSE |
@@ -21,35 +26,43 @@
 //! | --- | --- | --- | --- |
 //! | `Pending` | `pending` | it is approved | `Connecting` |
 //! | | | it is not | `Disabled` |
-//! | `Connecting` | `connecting` | handshake and tools are done | `Ready` |
+//! | `Connecting` | `connecting`, `standby` with tools of another time | handshake and tools are done | `Ready` |
 //! | | | fault, or its deadline | `Down` |
 //! | `Ready` | `ready` | its connection is lost | `Down` |
 //! | | | its HTTP session is unknown | `Connecting`, once a call |
 //! | `Down` | `failed`, `idle` after a loss | a call for it, when its pause is over | `Connecting` |
-//! | `Resting` | `connecting` | the pause is over | `Connecting` |
+//! | `Resting` | `connecting`, `standby` | the pause is over | `Connecting` |
+//! | `Disabled` | `disabled` | it is approved | `Connecting` |
+//! | any | | its approval is taken back | `Disabled` |
 //! | any | | the session closes | `Closed` |
 //!
 //! Every call is answered exactly once: by the server, by a fault, by its deadline, by its cancel
 //! (then its caller has the answer already), or by the end of the session.
 
 mod address;
+pub mod approval;
+mod asks;
+mod calls;
 mod catalogue;
 mod entry;
 mod form;
 mod hub;
+mod prompts;
 mod result;
 mod server;
 mod shapes;
 mod speak;
+mod standby;
 mod transport;
 
 #[cfg(test)]
 mod tests;
 
 pub use catalogue::Tool;
-pub use entry::{Entry, EntryFault, Way};
+pub use entry::{Entry, EntryFault, Loose, Way};
 pub use form::{Question, Reply};
-pub use hub::{Client, Hub, Status};
+pub use hub::{Client, Hub, Launch, Status};
+pub use prompts::{Argument, Prompt};
 pub use server::State;
 pub use shapes::{LATEST_VERSION, VERSIONS};
 
@@ -129,6 +142,20 @@ pub enum Output {
     },
     /// How a server stands, or what tools there are, has changed.
     Changed,
+    /// What prompts there are has changed.
+    Prompts,
+    /// A server starts: what was kept of its tools, if anything, is to come by [`Hub::recall`].
+    Recall {
+        /// The digest of its entry.
+        digest: String,
+    },
+    /// What to keep of a server's tools, in the place of what was kept before.
+    Remember {
+        /// The digest of its entry.
+        digest: String,
+        /// At most twice [`Limits::max_mcp_catalogue`].
+        bytes: Vec<u8>,
+    },
     /// For the log: one line without secrets.
     Log(String),
 }

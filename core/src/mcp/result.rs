@@ -73,7 +73,8 @@ pub(super) fn resources(text: &str) -> Result<String, String> {
     })
 }
 
-fn part_text(part: Part) -> String {
+/// One part, as a text.
+pub(super) fn part_text(part: Part) -> String {
     match part.kind.as_str() {
         "text" => part.text.unwrap_or_default(),
         "resource" => part.resource.map_or_else(String::new, contents),

@@ -1,6 +1,7 @@
 //! The messages of MCP that this side reads and writes. Tolerant in what it reads: what a server
 //! says beyond this is passed over.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -59,6 +60,8 @@ pub(super) struct ServerCapabilities<'a> {
     pub tools: Option<&'a RawValue>,
     #[serde(default, borrow)]
     pub resources: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub prompts: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
@@ -179,6 +182,50 @@ pub(super) struct ReadResource<'a> {
 pub(super) struct ResourceWish {
     #[serde(default)]
     pub uri: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptPage<'a> {
+    #[serde(default, borrow)]
+    pub prompts: Vec<&'a RawValue>,
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RawPrompt {
+    pub name: String,
+    #[serde(default)]
+    pub title: Option<String>,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub arguments: Option<Vec<RawArgument>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RawArgument {
+    pub name: String,
+    #[serde(default)]
+    pub required: Option<bool>,
+}
+
+#[derive(Serialize)]
+pub(super) struct GetPrompt<'a> {
+    pub name: &'a str,
+    pub arguments: &'a BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PromptAnswer {
+    pub messages: Vec<PromptMessage>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PromptMessage {
+    pub role: String,
+    pub content: Part,
 }
 
 #[derive(Serialize)]

@@ -4,14 +4,16 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::calls::Reads;
 use super::catalogue::{Pages, one_line};
 use super::form::{Question, Reply};
 use super::server::{Sent, Server, State};
 use super::shapes::{
-    Empty, Initialized, ListParams, Logged, Progress, Root, Roots, ToolPage, VERSIONS, WasCancelled,
+    Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ToolPage, VERSIONS,
+    WasCancelled,
 };
 use super::transport::Fault;
-use super::{Context, Output, result};
+use super::{Context, Output, prompts, result};
 use crate::wire::rpc::{self, Message};
 use crate::wire::{RequestId, RpcError};
 
@@ -50,19 +52,21 @@ impl Server {
                 Err(error) if error.code == -32601 => self.whole(cx, Pages::default()),
                 Err(error) => self.no_tools(cx, &format!("{error}")),
             },
+            Sent::Prompts => match answer {
+                Ok(text) => self.prompt_page(cx, text),
+                Err(error) => self.no_prompts(cx, &format!("{error}")),
+            },
             Sent::Call(call) => {
-                let lists = self
-                    .wanted(call)
-                    .map(|wanted| (wanted.lists, wanted.tool.clone()));
-                let Some((lists, tool)) = lists else { return };
-                if !self.take_call(call) {
+                let Some(wanted) = self.calls.remove(&call) else {
                     return;
-                }
-                let resource = tool.ends_with("__read_resource");
+                };
                 let done = match answer {
-                    Ok(text) if lists => result::resources(text),
-                    Ok(text) if resource && is_resource(text) => result::resource(text),
-                    Ok(text) => result::tool(text),
+                    Ok(text) => match wanted.reads {
+                        Reads::Tool => result::tool(text),
+                        Reads::Resource => result::resource(text),
+                        Reads::Resources => result::resources(text),
+                        Reads::Prompt => prompts::text(text),
+                    },
                     Err(error) => Err(format!("The MCP server answered with an error: {error}")),
                 };
                 self.answer(cx, call, done);
@@ -81,6 +85,7 @@ impl Server {
             return self.down(cx, Fault::new(why));
         }
         self.resources = hello.capabilities.resources.is_some();
+        self.has_prompts = hello.capabilities.prompts.is_some();
         let tools = hello.capabilities.tools.is_some();
         self.agreed(cx, &hello.protocol_version, tools);
     }
@@ -102,6 +107,26 @@ impl Server {
                 self.request(cx, Sent::Tools, "tools/list", &params);
             }
             Some(_) | None => self.whole(cx, pages),
+        }
+    }
+
+    fn prompt_page(&mut self, cx: &mut Context<'_>, text: &str) {
+        let Ok(page) = serde_json::from_str::<PromptPage<'_>>(text) else {
+            return self.no_prompts(cx, "the list cannot be read");
+        };
+        let mut pages = self.prompt_pages.take().unwrap_or_default();
+        for prompt in page.prompts {
+            pages.take(&self.slug, prompt.get(), cx.limits);
+        }
+        match page.next_cursor {
+            Some(cursor) if pages.follow(&cursor, cx.limits) => {
+                self.prompt_pages = Some(pages);
+                let params = ListParams {
+                    cursor: Some(&cursor),
+                };
+                self.request(cx, Sent::Prompts, "prompts/list", &params);
+            }
+            Some(_) | None => self.prompts_listed(cx, pages),
         }
     }
 
@@ -174,6 +199,9 @@ impl Server {
         let params = params.unwrap_or("{}");
         match method {
             "notifications/tools/list_changed" if self.state == State::Ready => self.list_tools(cx),
+            "notifications/prompts/list_changed" if self.state == State::Ready => {
+                self.list_prompts(cx);
+            }
             "notifications/progress" => {
                 if let Ok(progress) = serde_json::from_str::<Progress<'_>>(params) {
                     self.progress(cx, &progress);
@@ -210,7 +238,7 @@ impl Server {
             return;
         };
         let call = *call;
-        let Some(wanted) = self.wanted_mut(call) else {
+        let Some(wanted) = self.calls.get_mut(&call) else {
             return;
         };
         wanted.heard = cx.now;
@@ -226,8 +254,4 @@ impl Server {
         self.entry.redact(&mut text);
         cx.out.push_back(Output::Progress { call, text });
     }
-}
-
-fn is_resource(text: &str) -> bool {
-    text.contains("\"contents\"")
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use reasonix_core::mcp::{Entry, Loose};
 use reasonix_core::model::Rate;
 use reasonix_core::permission::shell::literal_words;
 use reasonix_core::settings::{Model, PauseUnverified, Permissions, Price, Provider, Settings};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use toml::Spanned;
 
 #[derive(Deserialize)]
@@ -24,7 +24,8 @@ struct File {
     pause_unverified: RawPause,
     #[serde(default)]
     verification: RawVerification,
-    mcp: Option<IgnoredAny>,
+    #[serde(default)]
+    mcp: RawMcp,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +79,41 @@ struct RawVerification {
     commands: Vec<Spanned<String>>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawMcp {
+    servers: BTreeMap<String, Spanned<RawServer>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawServer {
+    r#type: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+impl RawServer {
+    fn entry(self, name: &str) -> Result<Entry, String> {
+        let loose = Loose {
+            kind: self.r#type,
+            command: self.command,
+            args: self.args,
+            env: self.env,
+            url: self.url,
+            headers: self.headers,
+        };
+        let way = loose.way().map_err(str::to_owned);
+        way.and_then(|way| Entry::new(name, way).map_err(|fault| fault.to_string()))
+    }
+}
+
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RawPause {
@@ -128,8 +164,10 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
         }
         settings.verification.push(command.into_inner());
     }
-    if file.mcp.is_some() {
-        log::warn!("{}: [mcp] is not used by this version", path.display());
+    for (name, raw) in file.mcp.servers {
+        let span = raw.span();
+        let entry = raw.into_inner().entry(&name);
+        settings.mcp.push(entry.map_err(|why| at(span, &why))?);
     }
     for (name, raw) in file.providers {
         let url = raw.base_url.get_ref().trim_end_matches('/').to_owned();
@@ -275,6 +313,11 @@ mod tests {
             commands = ["make smoke"]
             [mcp.servers.docs]
             command = "docs-mcp"
+            args = ["--all"]
+            env = { A = "1" }
+            [mcp.servers.api]
+            url = "https://mcp.test/api"
+            headers = { authorization = "Bearer x" }
         "#;
         let settings = parse(text, Path::new("c")).expect("it is the documented example");
         let [deepseek, local] = &settings.providers[..] else {
@@ -298,6 +341,15 @@ mod tests {
         assert_eq!((local.max_retries, local.idle_timeout.as_secs()), (0, 7));
         assert!(local.usable() && !deepseek.usable());
         assert_eq!(local.models[0].context_window, Some(8192));
+        let servers: Vec<String> = settings
+            .mcp
+            .iter()
+            .map(|it| format!("{}: {}", it.name, it.describe()))
+            .collect();
+        assert_eq!(
+            servers,
+            ["api: https://mcp.test/api", "docs: docs-mcp --all"]
+        );
     }
 
     #[test]
@@ -344,6 +396,23 @@ mod tests {
             ),
             "config.toml, line 3, output: must be a decimal such as \"0.27\", with at most 9 digits \
              before the point and 12 after it",
+        );
+        check(
+            "[mcp.servers.a]\nargs = ['sk-0123']",
+            "config.toml, line 1, [mcp.servers.a]: it has a command, with args and env, or a url, \
+             with headers, and not both",
+        );
+        check(
+            "[mcp.servers]\na = { type = 'quic', url = 'http://h' }",
+            "config.toml, line 2, a: its type is not stdio, http or sse",
+        );
+        check(
+            "[mcp.servers.a]\nurl = 'sk-0123'",
+            "config.toml, line 1, [mcp.servers.a]: its url is not an absolute http or https address",
+        );
+        check(
+            "[mcp.servers.a]\ncommand = 'x'\nenv = 'sk-0123'",
+            "config.toml, line 3, env: invalid type: a string, expected a map",
         );
         check(
             "[providers.p]\n\n",

@@ -10,8 +10,11 @@
 //! | `/status` | says how the session stands | `standing` |
 //! | `/goal` | shows, sets, pauses, resumes or gives up the goal | `standing` |
 //! | `/compact` | replaces the older part of the history by a summary: the one that asks the model | here |
+//! | `/mcp:server:prompt` | a prompt of an MCP server, filled by it: the prompt of a turn | `../mcp/prompts` |
+//! | `/mcp` | lists the MCP servers, approves and forbids those of the project | `mcp` |
 //! | `/reload` | reads the configuration again, for all sessions | `reload` |
 
+mod mcp;
 mod permissions;
 mod reload;
 mod standing;
@@ -37,15 +40,17 @@ enum BuiltIn {
     Status,
     Goal,
     Compact,
+    Mcp,
     Reload,
 }
 
 impl BuiltIn {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Permissions,
         Self::Status,
         Self::Goal,
         Self::Compact,
+        Self::Mcp,
         Self::Reload,
     ];
 
@@ -64,6 +69,11 @@ impl BuiltIn {
                 Some("what is to be reached, or pause, resume, clear"),
             ),
             Self::Compact => ("compact", "Replaces the older history by a summary", None),
+            Self::Mcp => (
+                "mcp",
+                "The MCP servers: how they stand, and which of the project may be started",
+                Some("approve NAME, or revoke NAME"),
+            ),
             Self::Reload => ("reload", "Reads the configuration again", None),
         }
     }
@@ -92,11 +102,27 @@ fn available() -> Vec<AvailableCommand> {
     BuiltIn::ALL.into_iter().map(one).collect()
 }
 
+/// A prompt of an MCP server, as a command.
+fn prompt(prompt: &crate::mcp::Prompt) -> AvailableCommand {
+    let about = match prompt.description.as_str() {
+        "" => "A prompt of an MCP server",
+        about => about,
+    };
+    let mut shown = AvailableCommand::new(prompt.command.as_str(), about);
+    let usage = prompt.usage();
+    shown.input = (!usage.is_empty()).then(|| AvailableCommandInput::new(usage));
+    shown
+}
+
 impl Agent {
     /// Tells a client what commands there are.
     pub(super) fn tell_commands(&mut self, key: SessionKey) {
+        let mut all = available();
+        if let Some(session) = self.sessions.get(&key) {
+            all.extend(session.servers.hub.prompts().map(prompt));
+        }
         if let Some(mut session) = self.side.session(key) {
-            let update = AvailableCommandsUpdate::new(available());
+            let update = AvailableCommandsUpdate::new(all);
             session.notify(&SessionUpdate::AvailableCommandsUpdate(update));
         }
     }
@@ -107,6 +133,9 @@ impl Agent {
             return Some(prompt);
         }
         let text = String::from(prompt.text());
+        if self.fill_prompt(key, &text) {
+            return None;
+        }
         let Some((command, rest)) = typed(&text) else {
             return Some(prompt);
         };
@@ -132,6 +161,7 @@ impl Agent {
                 }
                 "There is nothing to compact yet.".into()
             }
+            BuiltIn::Mcp => self.servers_command(key, rest)?,
             BuiltIn::Reload => {
                 self.reload(key);
                 return None;
@@ -141,8 +171,16 @@ impl Agent {
         None
     }
 
+    /// What was to be kept of the servers is, or is not: the command that waited for it says so.
+    pub(super) fn servers_command_done(&mut self, key: SessionKey, said: String) {
+        self.answer_command(key, said);
+    }
+
     /// A command is done, and says so.
     fn answer_command(&mut self, key: SessionKey, mut text: String) {
+        if let Some(session) = self.sessions.get(&key) {
+            session.servers.hub.redact(&mut text);
+        }
         for provider in &self.config.settings.providers {
             if let Some(secret) = &provider.api_key {
                 secret.redact(&mut text);

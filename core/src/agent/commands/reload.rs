@@ -76,6 +76,7 @@ impl Agent {
                 session.notify(&SessionUpdate::ConfigOptionUpdate(update));
             }
         }
+        self.configured_servers_changed();
         let settings = &self.config.settings;
         let permissions = &settings.permissions;
         let rules = permissions.allow.len() + permissions.ask.len() + permissions.deny.len();

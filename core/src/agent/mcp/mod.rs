@@ -3,6 +3,10 @@
 //! gate's affair, how a server is spoken with that of `mcp`.
 
 mod entries;
+mod kept;
+mod launch;
+mod project;
+mod prompts;
 mod status;
 
 pub(super) use entries::entries;
@@ -18,7 +22,8 @@ use super::{Agent, Level, Owned, Owner};
 use crate::call::{News, Outcome, Stream};
 use crate::error::{IoFault, IoKind};
 use crate::ids::{AskId, CallId, SessionKey};
-use crate::mcp::{Client, Context, Entry, Hub, Output, Question, Reply};
+use crate::mcp::{Client, Context, Entry, Hub, Launch, Output, Question, Reply};
+use crate::permission::Grant;
 use crate::protocol::ClientAnswer;
 use crate::protocol::methods::CreateElicitation;
 use crate::protocol::schema::{
@@ -30,13 +35,36 @@ use crate::tools::External;
 #[derive(Default)]
 pub(super) struct Servers {
     pub(super) hub: Hub,
+    /// What its client named, and behind that what is configured for all.
     entries: Vec<Entry>,
+    /// How many of them its client named.
+    named: usize,
+    /// It was told which it has.
+    known: bool,
     /// Calls of the engine that a server answers.
     calls: BTreeSet<CallId>,
+    /// Files with what is kept of their tools, being read or written.
+    kept: BTreeMap<CallId, kept::Doing>,
+    /// A prompt of one of them that is being filled.
+    filling: Option<prompts::Filling>,
     /// Questions to the person.
     asks: BTreeMap<AskId, u64>,
     /// Its client asked to be told how they stand.
     tells: bool,
+    /// Who asks them.
+    client: Client,
+    pub(super) project: project::Project,
+}
+
+impl Servers {
+    /// Who named a server, for people.
+    pub(super) fn origin(&self, name: &str) -> &'static str {
+        match self.entries.iter().position(|entry| entry.name == name) {
+            Some(at) if at < self.named => "the client",
+            Some(_) => "config.toml",
+            None => crate::mcp::approval::PROJECT_FILE,
+        }
+    }
 }
 
 /// Something of a server that its session has not heard.
@@ -50,12 +78,34 @@ impl Agent {
     /// A session has the servers that its client named from now on.
     pub(super) fn take_servers(&mut self, key: SessionKey, servers: &[McpServer]) {
         // They were checked when they were asked for.
-        let entries = entries(servers, &self.config.limits).unwrap_or_default();
-        self.set_servers(key, entries);
+        let named = entries(servers, &self.config.limits).unwrap_or_default();
+        self.set_servers(key, named);
     }
 
-    /// A session has these servers from now on; those it had before end.
-    pub(super) fn set_servers(&mut self, key: SessionKey, entries: Vec<Entry>) {
+    /// The configuration was read again: sessions have what it says now.
+    pub(super) fn configured_servers_changed(&mut self) {
+        let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
+        for key in keys {
+            if let Some(session) = self.sessions.get(&key) {
+                let servers = &session.servers;
+                let named = servers.entries[..servers.named].to_vec();
+                self.set_servers(key, named);
+            }
+        }
+    }
+
+    /// A session has these servers from now on, and behind them those that are configured for all;
+    /// those it had before end.
+    fn set_servers(&mut self, key: SessionKey, named: Vec<Entry>) {
+        let mut entries = named;
+        let named = entries.len();
+        // What the client names is nearer than what is configured for all.
+        for configured in &self.config.settings.mcp {
+            let most = self.config.limits.max_mcp_servers;
+            if entries.len() < most && entries.iter().all(|it| it.name != configured.name) {
+                entries.push(configured.clone());
+            }
+        }
         let client = self.side.client();
         let elicitation = client.elicitation.as_ref();
         let asks = Client {
@@ -68,23 +118,41 @@ impl Agent {
         let Some(session) = self.sessions.get(&key) else {
             return;
         };
-        if !session.servers.hub.is_empty() {
-            if session.servers.entries == entries {
-                return;
-            }
-            self.close_servers(key);
+        // What the project's file names is not among these.
+        if session.servers.known && session.servers.entries == entries {
+            return;
         }
+        self.close_servers(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
-        let named: Vec<(Entry, bool)> = entries.iter().cloned().map(|it| (it, false)).collect();
-        session.servers.hub = Hub::new(named, &asks, &session.cwd);
-        session.servers.entries = entries;
-        session.servers.tells = tells;
-        if session.servers.hub.is_empty() {
-            return self.tools_changed(key);
+        // What was allowed was a tool of the server that had its name.
+        let old: Vec<String> = session.servers.hub.prefixes().collect();
+        let held = session.engine.authority().grants().list();
+        let theirs = |grant: &&Grant| match grant {
+            Grant::Tool(name) => old.iter().any(|prefix| name.starts_with(prefix.as_str())),
+            Grant::Edits | Grant::Command(_) | Grant::Line(_) => false,
+        };
+        for grant in held.filter(theirs).cloned().collect::<Vec<_>>() {
+            session.engine.revoke(&grant);
         }
-        self.with_servers(key, Hub::start);
+        session.servers.hub = Hub::default();
+        session.servers.entries.clone_from(&entries);
+        session.servers.named = named;
+        session.servers.known = true;
+        session.servers.tells = tells;
+        session.servers.client = asks.clone();
+        let cwd = session.cwd.clone();
+        if entries.is_empty() {
+            self.tools_changed(key);
+        }
+        self.with_servers(key, |hub, cx| {
+            for entry in entries {
+                hub.add(cx, entry, Launch::Now, &asks, &cwd);
+            }
+        });
+        self.read_project_servers(key);
+        self.after_launch_card(key);
     }
 
     /// Lends the servers of a session what they need, and passes on what they say.
@@ -119,6 +187,9 @@ impl Agent {
                 Output::Ask { ask, question } => self.elicit(key, ask, question),
                 Output::Withdraw { ask } => self.withdraw_elicitation(key, ask),
                 Output::Changed => changed = true,
+                Output::Prompts => self.tell_commands(key),
+                Output::Recall { digest } => self.recall_tools(key, digest),
+                Output::Remember { digest, bytes } => self.remember_tools(key, digest, bytes),
                 Output::Log(text) => self.report(Level::Info, text),
             }
         }
@@ -142,10 +213,18 @@ impl Agent {
             return false;
         };
         let over = !matches!(heard, Heard::Progress(_));
-        if let Some(session) = self.sessions.get_mut(&key)
-            && over
-        {
-            session.servers.calls.remove(&call);
+        if let Some(session) = self.sessions.get_mut(&key) {
+            if over {
+                session.servers.calls.remove(&call);
+            }
+            let filling = session.servers.filling.as_ref();
+            if filling.is_some_and(|filling| filling.call == call) {
+                match heard {
+                    Heard::Done(result) => self.prompt_filled(key, result),
+                    Heard::Progress(_) | Heard::Aborted => {}
+                }
+                return true;
+            }
         }
         self.with_engine(key, |engine, cx| {
             let news = match &heard {
@@ -201,7 +280,8 @@ impl Agent {
             return;
         };
         let asks = core::mem::take(&mut session.servers.asks);
-        for ask in asks.into_keys() {
+        let card = session.servers.project.forget_servers();
+        for ask in asks.into_keys().chain(card) {
             self.asks.remove(&ask);
             self.side.withdraw(ask);
         }
@@ -276,6 +356,9 @@ impl Agent {
 
     /// The client's answer to a question of a server; false if it was none.
     pub(super) fn elicited(&mut self, key: SessionKey, ask: AskId, answer: &ClientAnswer) -> bool {
+        if self.launch_decided(key, ask, answer) {
+            return true;
+        }
         let session = self.sessions.get_mut(&key);
         let Some(number) = session.and_then(|session| session.servers.asks.remove(&ask)) else {
             return false;

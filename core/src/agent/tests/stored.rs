@@ -9,6 +9,8 @@ use crate::call::{Contents, Entry, Holder, Listing, Part};
 #[derive(Clone, Default)]
 pub(super) struct Disk {
     pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// Those of them that are links.
+    pub(super) links: BTreeSet<String>,
     locks: BTreeMap<String, bool>,
     /// Appends fail.
     pub(super) full: bool,
@@ -68,6 +70,20 @@ impl Disk {
                 self.locks.retain(|file, _| !file.starts_with(&inside));
                 Ok(Outcome::Removed)
             }
+            Call::List { path, .. } if path == "/h/cache/mcp" => {
+                let entry = |file: &String| Entry {
+                    name: file["/h/cache/mcp/".len()..].to_string(),
+                    kind: FileKind::File,
+                    link: false,
+                    size: 1,
+                };
+                let files = self
+                    .files
+                    .keys()
+                    .filter(|it| it.starts_with("/h/cache/mcp/"));
+                let entries = files.map(entry).collect();
+                Ok(Outcome::Listed(Listing { entries, more: 0 }))
+            }
             Call::List { path, .. } if path == "/h/sessions" => {
                 let mut entries: Vec<Entry> = Vec::new();
                 for file in self.files.keys() {
@@ -83,6 +99,16 @@ impl Disk {
                     }
                 }
                 Ok(Outcome::Listed(Listing { entries, more: 0 }))
+            }
+            Call::Resolve { path } if self.files.contains_key(path) => {
+                Ok(Outcome::Resolved(Resolved {
+                    real: path.clone(),
+                    kind: FileKind::File,
+                    link: self.links.contains(path),
+                    owned: true,
+                    links: 1,
+                    size: self.files[path].len() as u64,
+                }))
             }
             Call::Resolve { path } if path.starts_with("/h/sessions/") => {
                 let inside = format!("{path}/");

@@ -227,3 +227,19 @@ fn one_that_the_end_of_the_agent_broke_off_is_mended() {
     world.prompt("go on");
     assert_eq!(world.last_message(), "done");
 }
+
+#[test]
+fn it_has_the_tools_of_its_parents_servers_and_they_count_as_writers() {
+    let call = tool("a", "docs__look", "{}");
+    for (task, asked) in [(TASK, true), (READ_ONLY, false)] {
+        let script = format!("{task}\n{CALL}{call}{CALL}{}{DONE}", say("found"));
+        let mut world = World::new(&script);
+        let docs = Vec::from([String::from("docs__")]);
+        world.act(|engine, _| engine.set_external(Vec::new(), docs));
+        world.prompt("go");
+        let heard = world.heard();
+        let has = |begin: &str| heard.iter().any(|line| line.starts_with(begin));
+        assert_eq!(has("permit 1 a"), asked, "{heard:?}");
+        assert_eq!(has("end a badly Not allowed"), !asked, "{heard:?}");
+    }
+}

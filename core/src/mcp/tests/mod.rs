@@ -2,6 +2,7 @@
 //! virtual clock.
 
 mod http;
+mod lists;
 mod property;
 mod stdio;
 mod world;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::call::{Call, Exit, News, Opened, Outcome, Stream};
 use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
-use crate::mcp::{Client, Context, Entry, Hub, Output, Question, Way};
+use crate::mcp::{Client, Context, Entry, Hub, Launch, Output, Question, Way};
 use crate::secret::Secret;
 use crate::time::Instant;
 
@@ -40,6 +40,10 @@ pub struct World {
     pub asks: Vec<(u64, Question)>,
     pub withdrawn: Vec<u64>,
     pub logs: Vec<String>,
+    /// Digests of entries whose tools were asked for.
+    pub recalls: Vec<String>,
+    /// What was to be kept of tools.
+    pub kept: Vec<String>,
 }
 
 pub fn stdio(name: &str) -> Entry {
@@ -75,9 +79,8 @@ impl World {
             forms: true,
             pages: false,
         };
-        let entries = entries.into_iter().map(|entry| (entry, false)).collect();
         let mut world = Self {
-            hub: Hub::new(entries, &client, "/w"),
+            hub: Hub::default(),
             limits: Limits::default(),
             now: Instant::ZERO,
             ids: Counter::default(),
@@ -91,8 +94,12 @@ impl World {
             asks: Vec::new(),
             withdrawn: Vec::new(),
             logs: Vec::new(),
+            recalls: Vec::new(),
+            kept: Vec::new(),
         };
-        world.with(Hub::start);
+        for entry in entries {
+            world.with(|hub, cx| hub.add(cx, entry, Launch::Now, &client, "/w"));
+        }
         world
     }
 
@@ -123,7 +130,15 @@ impl World {
                 assert!(bytes.starts_with(b"{") && bytes.ends_with(b"}\n"));
                 self.fed.push_back((id, String::from_utf8(bytes).unwrap()));
             }
-            Output::FeedEnd { .. } | Output::Changed => {}
+            Output::FeedEnd { .. } | Output::Changed | Output::Prompts => {}
+            Output::Recall { digest } => self.recalls.push(digest),
+            Output::Remember { digest, bytes } => {
+                assert!(
+                    self.recalls.contains(&digest),
+                    "kept what was not asked for"
+                );
+                self.kept.push(String::from_utf8(bytes).unwrap());
+            }
             Output::Abort { id } => {
                 self.aborted.push(id);
                 self.running.remove(&id);
