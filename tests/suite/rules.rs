@@ -7,6 +7,7 @@ use std::time::Duration;
 use reasonix_core::agent::Config;
 use reasonix_core::model::Script;
 use reasonix_tests::disk::{Disk, Keep};
+use reasonix_tests::editor::Editor;
 use reasonix_tests::json::{self, Value, json};
 use reasonix_tests::provider::{Answer, done, finish, hang, say, text, tool};
 use reasonix_tests::sim::{Card, Sim, config};
@@ -417,6 +418,73 @@ fn a_load_replays_before_its_answer_and_a_resume_replays_nothing() {
         assert_eq!(before.is_empty(), !expected, "{method}: {before:#?}");
         assert_eq!(of_talk(after), 0, "{method}: {after:#?}");
     }
+}
+
+#[test]
+fn a_load_shows_no_terminal_of_the_process_before() {
+    let call = || tool("c", "bash", json!({"command": "make"}));
+    let begin = |disk: Disk| {
+        let mut sim = stored(disk);
+        sim.editor = Some(Editor {
+            command_takes: Some(Duration::from_secs(1)),
+            output: "built\n".into(),
+            ..Editor::default()
+        });
+        sim.ask(&json::initialize_with(1, json!({"terminal": true})));
+        sim
+    };
+    let shown = |sim: &Sim| {
+        let updates = sim
+            .frames
+            .iter()
+            .filter_map(|frame| json::update(frame, ""));
+        let items = updates.filter_map(|update| update["content"].as_array());
+        items
+            .flatten()
+            .filter(|item| item["type"] == "terminal")
+            .count()
+    };
+    let mut first = begin(folders());
+    first.world.answers = [call(), say("done")].iter().map(http).collect();
+    let session = first.open_another(2, "/w");
+    first.ask(&json::prompt(3, &session, "go"));
+    assert_eq!(shown(&first), 1);
+    first.finish();
+    let mut next = begin(first.world.disk.after_crash(true, |_| Keep::All));
+    let params = on(&session, json!({"cwd": "/w", "mcpServers": []}));
+    next.ask(&json::request(2, "session/load", params));
+    assert_eq!(shown(&next), 0);
+    let said = json!(next.frames).to_string();
+    assert!(said.contains("built"), "the output is text: {said}");
+    next.world.answers = [call(), say("done")].iter().map(http).collect();
+    let answer = next.ask(&json::prompt(3, &session, "again"));
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(shown(&next), 1);
+    next.finish();
+    next.laws.check();
+}
+
+#[test]
+fn a_second_handshake_leaves_sessions_and_their_turns_as_they_are() {
+    let mut sim = stored(folders());
+    sim.world.answers = [say("first"), hang([text("part")])]
+        .iter()
+        .map(http)
+        .collect();
+    let hello = sim.ask(&json::initialize(1));
+    let session = sim.open_another(2, "/w");
+    sim.ask(&json::prompt(3, &session, "x"));
+    sim.send(&json::prompt(4, &session, "y"));
+    sim.until("text", |sim| json::said(&sim.frames, "").ends_with("part"));
+    let again = sim.ask(&json::initialize(5));
+    assert_eq!(again["result"], hello["result"]);
+    sim.send(&json::cancel(&session));
+    assert_eq!(sim.answer(4)["result"]["stopReason"], "cancelled");
+    sim.world.answers = [say("third")].iter().map(http).collect();
+    let answer = sim.ask(&json::prompt(6, &session, "z"));
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    sim.finish();
+    sim.laws.check();
 }
 
 #[test]

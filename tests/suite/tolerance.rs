@@ -253,6 +253,25 @@ fn a_client_may_leave_at_any_moment_in_the_middle_of_a_line_too() {
     }
 }
 
+#[test]
+fn what_was_asked_is_answered_though_the_input_has_ended() {
+    for name in PROGRAMS {
+        let place = Place::new();
+        let script = place.script("{\"text\":\"x\"}\n");
+        let model = format!("script:{}", script.display());
+        let mut agent = Running::start(name, &place, &["--model", &model]);
+        let work = place.work();
+        let cwd = work.to_str().expect("a plain name");
+        agent.send_all(&[json::initialize(1), json::new_session(2, cwd)]);
+        let (ended, laws) = agent.finish();
+        // That both were answered is one of the laws of a whole exchange.
+        laws.check();
+        assert_eq!(laws.unanswered(), [""; 0], "{name}");
+        assert_eq!(ended.code, Some(0), "{name}");
+        assert!(ended.took < Duration::from_secs(5), "{name}: {ended:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_session_works_with_nobody_at_its_diagnostics() {
