@@ -63,7 +63,7 @@ fn commands_are_told_after_the_answer_that_opens() {
         .collect();
     assert_eq!(
         names,
-        ["permissions", "status", "goal", "compact", "reload"]
+        ["permissions", "status", "goal", "compact", "mcp", "reload"]
     );
 }
 
