@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::error::IoFault;
+use crate::reach::Reach;
 use crate::secret::Secret;
 
 /// What the world is asked to do. Drivers match it whole. Paths are absolute.
@@ -190,6 +191,10 @@ pub struct HttpRequest {
     pub body: Vec<u8>,
     /// To connect, TLS included, may take this long.
     pub connect_time: Duration,
+    /// Where it may be sent to. A driver looks up the name, leaves out the addresses that this does
+    /// not admit, and connects to no other than those that are left; if there are none the call
+    /// fails with `Denied`.
+    pub reach: Reach,
 }
 
 /// The value of a header.

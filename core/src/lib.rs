@@ -30,6 +30,7 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod machine;
+pub mod reach;
 pub mod secret;
 pub mod settings;
 pub mod time;

@@ -345,6 +345,7 @@ mod tests {
             headers: Vec::new(),
             body: b"{}".to_vec(),
             connect_time: Duration::from_secs(5),
+            reach: reasonix_core::reach::Reach::Anywhere,
         };
         let mut request = Some(request);
         let mut test = begin(move |input, out| {

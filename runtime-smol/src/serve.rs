@@ -234,6 +234,7 @@ mod tests {
             headers: Vec::new(),
             body: b"{}".to_vec(),
             connect_time: Duration::from_secs(5),
+            reach: reasonix_core::reach::Reach::Anywhere,
         });
         let server = async_io::Async::new(listener).expect("the reactor takes it");
         play(

@@ -114,6 +114,7 @@ fn status(url: &str, headers: Vec<(String, HeaderValue)>) -> Result<u16, String>
         headers,
         body: Vec::new(),
         connect_time: TIME,
+        reach: reasonix_core::reach::Reach::Anywhere,
     };
     let handle = http::Handle::default();
     handle.grant(MOST);

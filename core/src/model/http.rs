@@ -16,6 +16,7 @@ use super::types::{ChatMessage, ModelEvent, ToolSpec};
 use crate::call::{Call, HeaderValue, HttpRequest, News, Opened};
 use crate::error::{IoFault, IoKind};
 use crate::limits::Limits;
+use crate::reach::Reach;
 use crate::secret::Secret;
 use crate::time::{Deadline, Instant, Timer};
 
@@ -90,6 +91,7 @@ impl HttpRun {
                 headers,
                 body: encode::body(endpoint, messages, tools),
                 connect_time: limits.model_connect,
+                reach: Reach::Anywhere,
             },
             provider: endpoint.provider.clone(),
             key: endpoint.key.clone(),

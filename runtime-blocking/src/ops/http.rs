@@ -1,6 +1,7 @@
 //! One HTTP request with a streamed answer, read no faster than credit allows and given up at once
 //! when it is aborted. Knows nothing of what is asked or answered.
 
+mod reach;
 mod socket;
 
 use std::io::Read;
@@ -10,10 +11,10 @@ use std::time::Duration;
 
 use reasonix_core::call::{HeaderValue, HttpRequest, Opened, Outcome, Stream};
 use reasonix_core::error::{IoFault, IoKind};
+use reasonix_core::reach::Reach;
 use ureq::config::AutoHeaderValue;
 use ureq::http;
 use ureq::tls::{RootCerts, TlsConfig};
-use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
 use ureq::{Agent, Proxy};
 
@@ -128,10 +129,12 @@ fn exchange(
         .url
         .parse()
         .map_err(|e| IoFault::new(IoKind::Unsupported, format!("bad address: {e}")))?;
-    let agent = agent(
-        request.connect_time,
-        proxy_for(&uri, |name| std::env::var(name).ok()),
-    );
+    let proxy = proxy_for(&uri, |name| std::env::var(name).ok());
+    if let Some(proxy) = &proxy {
+        let checked = reach::check_behind(proxy, &uri, request.reach);
+        checked.map_err(|e| told(&ureq::Error::from(e)))?;
+    }
+    let agent = agent(request.connect_time, request.reach, proxy);
     let mut build = http::Request::builder().method(request.method).uri(uri);
     for (name, value) in &request.headers {
         build = match value {
@@ -189,6 +192,12 @@ fn unsent(error: http::Error) -> IoFault {
     reason = "the enum is another crate's, and open"
 )]
 fn told(error: &ureq::Error) -> IoFault {
+    if let ureq::Error::Io(error) = error
+        && let Some(why) = error.get_ref().and_then(|it| it.downcast_ref())
+    {
+        let reach::NotAdmitted(why) = why;
+        return IoFault::new(IoKind::Denied, why);
+    }
     let kind = match error {
         ureq::Error::Timeout(_) => IoKind::TimedOut,
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => IoKind::Unreachable,
@@ -210,10 +219,12 @@ fn told(error: &ureq::Error) -> IoFault {
 
 /// The pool of connections for requests of this kind, made when first used: TLS and its
 /// certificates are no part of a start.
-fn agent(connect_time: Duration, proxy: Option<Proxy>) -> Agent {
-    type Known = Vec<((Duration, Option<String>), Agent)>;
-    static AGENTS: Mutex<Known> = Mutex::new(Vec::new());
-    let key = (connect_time, proxy.as_ref().map(|p| p.uri().to_string()));
+fn agent(connect_time: Duration, reach: Reach, proxy: Option<Proxy>) -> Agent {
+    type Kind = (Duration, Reach, Option<String>);
+    static AGENTS: Mutex<Vec<(Kind, Agent)>> = Mutex::new(Vec::new());
+    let at = proxy.as_ref().map(|proxy| proxy.uri().clone());
+    // A connection that may be used again was made under the same reach.
+    let key = (connect_time, reach, at.as_ref().map(ToString::to_string));
     let mut agents = AGENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, agent)) = agents.iter().find(|(known, _)| *known == key) {
         return agent.clone();
@@ -238,7 +249,8 @@ fn agent(connect_time: Duration, proxy: Option<Proxy>) -> Agent {
         ().chain(ConnectProxyConnector::default())
             .chain(socket::Sockets)
             .chain(RustlsConnector::default());
-    let agent = Agent::with_parts(config, connector, DefaultResolver::default());
+    let resolver = reach::Admitted { reach, proxy: at };
+    let agent = Agent::with_parts(config, connector, resolver);
     // Few kinds exist; a list that grew would be a fault elsewhere, and costs only reuse.
     agents.truncate(7);
     agents.push((key, agent.clone()));
@@ -329,6 +341,7 @@ mod tests {
             ],
             body: body.into(),
             connect_time: Duration::from_secs(5),
+            reach: Reach::Anywhere,
         }
     }
 
@@ -487,6 +500,69 @@ mod tests {
         check(&format!("http://127.0.0.1:{port}/"), IoKind::Unreachable);
         check("not an address", IoKind::Unsupported);
         check("/path/only", IoKind::Unsupported);
+    }
+
+    #[test]
+    fn what_a_request_may_not_reach_is_not_even_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        listener.set_nonblocking(true).expect("it can be");
+        let port = listener.local_addr().expect("bound").port();
+        for host in [
+            "127.0.0.1",
+            "localhost",
+            "[::ffff:127.0.0.1]",
+            "2130706433",
+            "0x7f.1",
+            "0.0.0.0",
+            "[::]",
+        ] {
+            let mut request = post(&format!("http://{host}:{port}/"), "x");
+            request.reach = Reach::Public;
+            let told = start(request, &Handle::default());
+            let Told::Failed(fault) = next(&told) else {
+                panic!("{host} was reached");
+            };
+            // Some of these are no names anywhere but here.
+            if fault.kind != IoKind::Denied {
+                assert!(host.starts_with(['2', '0']), "{host}: {fault:?}");
+            } else {
+                assert!(fault.message.contains("public"), "{host}: {fault:?}");
+            }
+            assert!(listener.accept().is_err(), "{host} was connected to");
+        }
+        // A connection that another request has left open is not taken.
+        let (url, _thread) = server(|mut reader, _| {
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+            let sent = reader.get_mut().write_all(answer.as_bytes());
+            sent.expect("the client reads");
+            let _ = reader.read(&mut [0; 16]);
+        });
+        let handle = Handle::default();
+        handle.grant(100);
+        let mut request = post(&url, "");
+        request.reach = Reach::Private;
+        let told = start(request.clone(), &handle);
+        assert!(matches!(next(&told), Told::Opened(_)));
+        while !next(&told).is_last() {}
+        request.reach = Reach::Public;
+        let told = start(request, &Handle::default());
+        assert!(matches!(next(&told), Told::Failed(f) if f.kind == IoKind::Denied));
+    }
+
+    #[test]
+    fn a_proxy_is_asked_only_for_what_may_be_reached() {
+        let proxy = Proxy::new("http://127.0.0.1:1").expect("an address");
+        let check = |url: &str, reach| {
+            let uri = url.parse().expect("an address");
+            reach::check_behind(&proxy, &uri, reach).is_ok()
+        };
+        assert!(check("http://10.0.0.1/", Reach::Anywhere));
+        assert!(check("http://10.0.0.1/", Reach::Private));
+        assert!(!check("http://10.0.0.1/", Reach::Public));
+        assert!(!check("https://[fe80::1]/", Reach::Private));
+        assert!(check("https://1.1.1.1/", Reach::Public));
+        assert!(!check("https://nowhere.invalid/", Reach::Public));
+        assert!(check("https://nowhere.invalid/", Reach::Anywhere));
     }
 
     #[test]

@@ -154,6 +154,7 @@ pub(super) fn start(
         headers: all,
         body,
         connect_time: cx.limits.mcp_start,
+        reach: crate::reach::Reach::Anywhere,
     };
     let call = Call::Http(request);
     cx.out.push_back(Output::Start { id, call });
