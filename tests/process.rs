@@ -47,16 +47,34 @@ pub const PLANTED: [(&str, &str); 2] = [
     ("DEEPSEEK_API_KEY", "sk-planted-in-environment-77d2e0"),
 ];
 
+/// What every planted key begins with.
+const PLANTED_MARK: &[u8] = b"sk-planted";
+
+/// Where the first byte of it stands.
+fn begins_at(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let first = PLANTED_MARK[0];
+    let all = bytes.iter().enumerate();
+    all.filter(move |(_, byte)| **byte == first)
+        .map(|(at, _)| at)
+}
+
 /// The name of a planted key that is in there, if one is.
 pub fn leak(bytes: &[u8]) -> Option<&'static str> {
-    let holds = |key: &str| bytes.windows(key.len()).any(|part| part == key.as_bytes());
+    // All of them begin like this, and little else does.
+    let begins = |at: &usize| bytes[*at..].starts_with(PLANTED_MARK);
+    let places: Vec<usize> = begins_at(bytes).filter(begins).collect();
+    let holds = |key: &str| {
+        places
+            .iter()
+            .any(|at| bytes[*at..].starts_with(key.as_bytes()))
+    };
     let found = PLANTED.iter().find(|(_, key)| holds(key));
     found.map(|(name, _)| *name)
 }
 
 /// Panics if a planted key is in there; not while another panic tells what is wrong.
 #[track_caller]
-fn no_leak(what: &str, bytes: &[u8]) {
+pub fn no_leak(what: &str, bytes: &[u8]) {
     if let (Some(name), false) = (leak(bytes), std::thread::panicking()) {
         panic!("the value of {name} is in {what}");
     }

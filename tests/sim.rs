@@ -6,6 +6,7 @@ use std::time::Duration;
 use reasonix_core::agent::{Agent, CloseReason, Config, Effect, Input, Report, WallClock};
 use reasonix_core::call::{Append, Call, HttpRequest, News};
 use reasonix_core::ids::CallId;
+use reasonix_core::secret::Secret;
 use reasonix_core::settings::{Host, Model, Provider, Sandboxing};
 use reasonix_core::time::{Deadline, Instant};
 use reasonix_core::{Machine, Next, Source};
@@ -14,6 +15,7 @@ use crate::disk::Disk;
 use crate::editor::Editor;
 use crate::json::{self, Value};
 use crate::laws::Laws;
+use crate::process::{PLANTED, no_leak};
 use crate::world::World;
 
 /// How a client answers a permission request.
@@ -361,6 +363,19 @@ impl Sim {
                 self.closed.is_none(),
                 "an effect after the close: {effect:?}"
             );
+            // No key is in what it says, writes or reports, whatever happened in the world.
+            match &effect {
+                Effect::Transmit(bytes) => no_leak("a frame", bytes),
+                Effect::Report(report) => no_leak("a report", report.text.as_bytes()),
+                Effect::Start { call, .. } => match call {
+                    Call::Append(append) => no_leak("a record", &append.bytes),
+                    Call::Write(write) => no_leak("a file", &write.bytes),
+                    Call::Http(request) => no_leak("a request", &request.body),
+                    call => no_leak("a call", format!("{call:?}").as_bytes()),
+                },
+                Effect::Feed { .. } | Effect::FeedEnd { .. } | Effect::Abort { .. } => {}
+                Effect::Close(_) => {}
+            }
             if self.keeps {
                 self.log.push(Entry::Out(show(&effect)));
             }
@@ -540,7 +555,7 @@ pub fn replay(config: Config, log: &[Entry]) -> Vec<String> {
     wanted
 }
 
-/// A configuration with nothing ambient in it, and one model that needs no key.
+/// A configuration with nothing ambient in it, and one model whose key nobody may ever see.
 pub fn config() -> Config {
     let host = Host {
         os: "linux".into(),
@@ -556,8 +571,8 @@ pub fn config() -> Config {
     config.settings.providers = vec![Provider {
         name: "local".into(),
         base_url: "http://model.test/v1".into(),
-        api_key_env: None,
-        api_key: None,
+        api_key_env: Some(PLANTED[0].0.into()),
+        api_key: Some(Secret::new(PLANTED[0].0, PLANTED[0].1)),
         max_retries: 2,
         idle_timeout: Duration::from_secs(30),
         models: vec![Model {

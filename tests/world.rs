@@ -2,11 +2,13 @@
 //! no agent: calls in, news out, each with a time at which it may be delivered.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reasonix_core::call::{Call, Exit, HttpRequest, News, Opened, Outcome, Program, Stream};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
+use reasonix_core::reach::Reach;
 use reasonix_core::settings::Settings;
 use reasonix_core::time::Instant;
 
@@ -82,6 +84,10 @@ pub struct World {
     /// Answers by what the last user message contains; the n-th answer of a turn is the n-th of the
     /// branch, and the last one is given again. They come before `answers`.
     pub branches: Vec<(String, Vec<Vec<Piece>>)>,
+    /// Pages of the web, by their addresses.
+    pub pages: BTreeMap<String, Vec<Piece>>,
+    /// Where hosts are; all others are at a public address.
+    pub hosts: BTreeMap<String, IpAddr>,
     /// Every HTTP request that was made.
     pub requests: Vec<HttpRequest>,
     /// Every command that was started.
@@ -267,6 +273,9 @@ impl World {
 
     fn http(&mut self, request: &HttpRequest) -> Vec<Piece> {
         self.requests.push(request.clone());
+        if request.reach != Reach::Anywhere {
+            return self.page(request);
+        }
         if let Some(pieces) = self.branch(&request.body) {
             return pieces;
         }
@@ -274,6 +283,23 @@ impl World {
             let fault = IoFault::new(IoKind::Unreachable, "connection refused");
             vec![at_once(Say::Failed(fault))]
         })
+    }
+
+    /// The answer of the web, if the request may reach it.
+    fn page(&self, request: &HttpRequest) -> Vec<Piece> {
+        let rest = request.url.split_once("://").map_or("", |(_, rest)| rest);
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let host = rest[..end].split(':').next().unwrap_or_default();
+        let public = IpAddr::from([93, 184, 216, 34]);
+        let at = self.hosts.get(host).copied().unwrap_or(public);
+        let fault = if !request.reach.admits(at) {
+            IoFault::new(IoKind::Denied, format!("{host} is at {at}"))
+        } else if let Some(page) = self.pages.get(&request.url) {
+            return page.clone();
+        } else {
+            IoFault::new(IoKind::Unreachable, "connection refused")
+        };
+        vec![at_once(Say::Failed(fault))]
     }
 
     fn branch(&self, body: &[u8]) -> Option<Vec<Piece>> {

@@ -52,6 +52,7 @@ pub fn start(file: Option<&Path>, verbose: u8) -> io::Result<()> {
 /// From here on the keys in `settings` are redacted.
 pub fn hide(settings: &Settings) {
     let keys = settings.providers.iter().filter_map(|p| p.api_key.clone());
+    let keys = keys.chain(settings.secrets.iter().cloned());
     if let Ok(mut secrets) = SECRETS.lock() {
         secrets.extend(keys);
     }

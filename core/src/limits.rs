@@ -214,6 +214,14 @@ pub struct Limits {
     pub max_system_prompt: usize,
     /// Folders of a session beside its working directory.
     pub max_roots: usize,
+    /// Longest address of the web that is asked for, bytes.
+    pub max_url: usize,
+    /// What is read of one answer of the web, bytes; the rest is left.
+    pub web_body: usize,
+    /// What one fetch from the web takes at most, its redirects included; the person's time not.
+    pub web_time: Duration,
+    /// Redirects that one fetch follows.
+    pub max_redirects: u32,
     /// Entries of a folder that are looked through for keys before it becomes a root; one with more
     /// does not become one.
     pub root_entries: usize,
@@ -353,6 +361,10 @@ impl Default for Limits {
             max_task_steps: 50,
             max_system_prompt: 128 << 10,
             max_roots: 32,
+            max_url: 8 << 10,
+            web_body: 4 << 20,
+            web_time: Duration::from_secs(30),
+            max_redirects: 5,
             root_entries: 100_000,
             unused_session: Duration::from_secs(7 * 24 * 3600),
             max_mcp_servers: 128,

@@ -1,7 +1,17 @@
 //! Text that must not be shown.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
+
+/// What stands in the place of a secret.
+const REDACTED: &str = "[redacted]";
+
+/// Values shorter than this are no keys, and would eat ordinary words, bytes.
+const SHORTEST: usize = 8;
+
+/// A piece of a key at the edge of a text counts from this length on, bytes.
+const EDGE: usize = 6;
 
 /// A key or token. `Debug` and `Display` show its name only, so neither a log nor a trace nor an
 /// error can hold the value.
@@ -30,13 +40,129 @@ impl Secret {
         &self.value
     }
 
-    /// `text` with every occurrence of the value replaced by `[redacted]`.
+    /// `text` with every occurrence of the value replaced by `[redacted]`; also of the middle half of
+    /// a long one, with what stands around it of the rest: who has that can guess the whole.
     ///
     /// Values shorter than 8 bytes are left alone: they are no keys, and would eat ordinary words.
     pub fn redact(&self, text: &mut String) {
-        if self.value.len() >= 8 && text.contains(self.value.as_str()) {
-            *text = text.replace(self.value.as_str(), "[redacted]");
+        let Some((from, to)) = self.heart() else {
+            return;
+        };
+        let (value, heart) = (self.value.as_bytes(), &self.value[from..to]);
+        let Some(mut at) = text.find(heart) else {
+            return;
+        };
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        loop {
+            let bytes = text.as_bytes();
+            let before = bytes[done..at].iter().rev();
+            let same = before.zip(value[..from].iter().rev());
+            let mut start = at - same.take_while(|(a, b)| a == b).count();
+            let behind = bytes[at + heart.len()..].iter();
+            let same = behind.zip(&value[to..]).take_while(|(a, b)| a == b);
+            let mut end = at + heart.len() + same.count();
+            while !text.is_char_boundary(start) {
+                start += 1;
+            }
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            out.push_str(&text[done..start]);
+            out.push_str(REDACTED);
+            done = end;
+            match text[done..].find(heart) {
+                Some(next) => at = done + next,
+                None => break,
+            }
         }
+        out.push_str(&text[done..]);
+        *text = out;
+    }
+
+    /// Where the part of the value is that is looked for; none: it is too short.
+    fn heart(&self) -> Option<(usize, usize)> {
+        let length = self.value.len();
+        if length < SHORTEST {
+            return None;
+        }
+        // The half of a short one is too little to be told from other words.
+        let (from, to) = match length / 2 {
+            half if half < SHORTEST => (0, length),
+            _ => (length / 4, length - length / 4),
+        };
+        let whole = self.value.is_char_boundary(from) && self.value.is_char_boundary(to);
+        Some(if whole { (from, to) } else { (0, length) })
+    }
+
+    /// How many bytes at the end of `text` are the beginning of the value, `least` or more, and not all
+    /// of it.
+    fn begun_by(&self, text: &[u8], least: usize) -> usize {
+        let value = self.value.as_bytes();
+        if value.len() < SHORTEST {
+            return 0;
+        }
+        let lengths = (least..value.len()).rev();
+        let mut fits = lengths.filter(|n| text.ends_with(&value[..*n]));
+        fits.next().unwrap_or(0)
+    }
+
+    /// How many bytes at the beginning of `text` are the end of the value.
+    fn ended_by(&self, text: &[u8]) -> usize {
+        let value = self.value.as_bytes();
+        if value.len() < SHORTEST {
+            return 0;
+        }
+        let lengths = (EDGE..value.len()).rev();
+        let mut fits = lengths.filter(|n| text.starts_with(&value[value.len() - n..]));
+        fits.next().unwrap_or(0)
+    }
+}
+
+/// All secrets that nothing of may be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// These, and no other.
+    pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        Self(secrets.into_iter().collect())
+    }
+
+    /// `text` without them.
+    pub fn redact(&self, text: &mut String) {
+        for secret in &self.0 {
+            secret.redact(text);
+        }
+    }
+
+    /// The same for a piece of a longer text: what its edges have cut in two goes too.
+    pub fn redact_piece(&self, text: &mut String) {
+        self.redact(text);
+        for secret in &self.0 {
+            let mut end = text.len() - secret.begun_by(text.as_bytes(), EDGE);
+            if end < text.len() {
+                while !text.is_char_boundary(end) {
+                    end += 1;
+                }
+                text.truncate(end);
+                text.push_str(REDACTED);
+            }
+            let mut start = secret.ended_by(text.as_bytes());
+            if start > 0 {
+                while !text.is_char_boundary(start) {
+                    start -= 1;
+                }
+                text.replace_range(..start, REDACTED);
+            }
+        }
+    }
+
+    /// How many bytes at the end of `text` may be the beginning of one, so that they can be shown only
+    /// when it is known what follows.
+    pub fn begun_by(&self, text: &[u8]) -> usize {
+        let begun = self.0.iter().map(|secret| secret.begun_by(text, 1));
+        begun.max().unwrap_or(0)
     }
 }
 
@@ -64,5 +190,60 @@ mod tests {
         let mut text = String::from("401 for sk-0123456789!");
         key.redact(&mut text);
         assert_eq!(text, "401 for [redacted]!");
+    }
+
+    #[test]
+    fn a_key_is_found_wherever_it_stands_and_most_of_it_counts_as_it() {
+        const KEY: &str = "sk-0123456789abcdefXYZ";
+        let secrets = Secrets::new([Secret::new("K", KEY), Secret::new("S", "short")]);
+        #[track_caller]
+        fn check(secrets: &Secrets, text: &str, shown: &str) {
+            let mut redacted = String::from(text);
+            secrets.redact(&mut redacted);
+            assert_eq!(redacted, shown, "{text}");
+        }
+        check(&secrets, "", "");
+        check(&secrets, "short sk-0123", "short sk-0123");
+        check(&secrets, KEY, "[redacted]");
+        check(
+            &secrets,
+            &format!("{KEY}{KEY} é{KEY}é\n{KEY}"),
+            "[redacted][redacted] é[redacted]é\n[redacted]",
+        );
+        // Cut at either side, or at both.
+        check(&secrets, &format!("a {} b", &KEY[2..]), "a [redacted] b");
+        check(&secrets, &format!("a {} b", &KEY[..19]), "a [redacted] b");
+        check(&secrets, &format!("a{}b", &KEY[4..18]), "a[redacted]b");
+        // A short one counts as a whole.
+        let secrets = Secrets::new([Secret::new("K", "hunter22")]);
+        check(&secrets, "hunter2 hunter22!", "hunter2 [redacted]!");
+        // One that is not ASCII.
+        let secrets = Secrets::new([Secret::new("K", "ключ-ключ-ключ")]);
+        check(&secrets, "к ключ-ключ-ключ к", "к [redacted] к");
+    }
+
+    #[test]
+    fn what_the_edges_of_a_piece_cut_in_two_is_not_shown() {
+        const KEY: &str = "sk-0123456789abcdefXYZ";
+        let secrets = Secrets::new([Secret::new("K", KEY)]);
+        let whole = format!("before {KEY} behind");
+        for at in 0..=whole.len() {
+            let mut shown = String::new();
+            for piece in [&whole[..at], &whole[at..]] {
+                let mut piece = String::from(piece);
+                secrets.redact_piece(&mut piece);
+                shown.push_str(&piece);
+            }
+            // What is left of it is too little to be of use.
+            let left = (EDGE..=KEY.len()).flat_map(|n| [&KEY[..n], &KEY[KEY.len() - n..]]);
+            for part in left {
+                assert!(!shown.contains(part), "{at}: {shown}");
+            }
+        }
+        assert_eq!(secrets.begun_by(b"x sk-0123"), 7);
+        assert_eq!(secrets.begun_by(b"x s"), 1);
+        assert_eq!(secrets.begun_by(b"x sk_"), 0);
+        assert_eq!(secrets.begun_by(KEY.as_bytes()), 0);
+        assert_eq!(secrets.begun_by(b""), 0);
     }
 }

@@ -15,6 +15,14 @@ pub struct Settings {
     pub providers: Vec<Provider>,
     /// `[permissions]`.
     pub permissions: Permissions,
+    /// `[sandbox] writable`: folders that commands can write in beside those of their session, by
+    /// their real paths. Tools do not touch them.
+    pub writable: Vec<String>,
+    /// Those of them that cannot be that, each with the reason. They are left out, and it is said.
+    pub not_writable: Vec<String>,
+    /// `[web] allow_private`: the web tools read addresses of this machine and of private networks
+    /// too.
+    pub web_private: bool,
     /// `pause_unverified`.
     pub pause_unverified: PauseUnverified,
     /// `[verification] commands`: what counts as verification beside the commands that are known;
@@ -24,6 +32,9 @@ pub struct Settings {
     /// names others of the same name.
     #[cfg(feature = "mcp")]
     pub mcp: Vec<crate::mcp::Entry>,
+    /// All that stands in `.env` and is a key by its name, also where no provider asks for it: kept
+    /// out of what is shown.
+    pub secrets: Vec<Secret>,
     /// Keys that stand in the environment of the process but not in `.env`: names only, so that
     /// an error can say that they are not used.
     pub unused_keys: Vec<String>,

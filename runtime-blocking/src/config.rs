@@ -10,8 +10,11 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use reasonix_core::call::{Call, Outcome};
+use reasonix_core::limits::Limits;
 use reasonix_core::secret::Secret;
 use reasonix_core::settings::{Host, Settings};
+use reasonix_core::tools::{Vetted, Vetting};
 
 use crate::ops;
 
@@ -109,6 +112,7 @@ pub fn settings(home: Option<&Path>) -> Settings {
         Ok(read) => settings = read.unwrap_or_default(),
         Err(fault) => settings.fault = Some(fault),
     }
+    vet_writable(&mut settings, home);
     let keys = keys(&home.join(".env")).unwrap_or_else(|fault| {
         settings.fault.get_or_insert(fault);
         BTreeMap::new()
@@ -120,12 +124,64 @@ pub fn settings(home: Option<&Path>) -> Settings {
             provider.api_key = Some(Secret::new(name.clone(), value.clone()));
         }
     }
+    settings.secrets = keys
+        .iter()
+        .filter(|(name, _)| is_key(name))
+        .map(|(name, value)| Secret::new(name.clone(), value.clone()))
+        .collect();
     settings.unused_keys = key_names(&settings)
         .into_iter()
         .filter(|name| !keys.contains_key(name))
         .filter(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
         .collect();
     settings
+}
+
+/// Whether a variable of this name holds a secret, whoever it is for.
+fn is_key(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PAT"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+/// Keeps those of the folders in `[sandbox] writable` that commands may write in: they are judged like
+/// the folders of a session.
+fn vet_writable(settings: &mut Settings, home: &Path) {
+    if settings.writable.is_empty() {
+        return;
+    }
+    let mut host = host();
+    host.home = home.to_str().map(Into::into);
+    let limits = Limits::default();
+    for asked in std::mem::take(&mut settings.writable) {
+        let path = match (asked.strip_prefix("~/"), &host.user_home) {
+            (Some(rest), Some(home)) => format!("{}/{rest}", home.trim_end_matches('/')),
+            (Some(_), None) | (None, _) => asked.clone(),
+        };
+        let mut judged = Vetting::begin(&path).map(|(vetting, call)| (vetting, Vetted::More(call)));
+        let real = loop {
+            match judged {
+                Ok((mut vetting, Vetted::More(call))) => {
+                    // It asks for one of these two.
+                    let outcome = if let Call::List { path, max } = &call {
+                        ops::list::list(path, *max).map(Outcome::Listed)
+                    } else {
+                        ops::resolve::resolve(&path).map(Outcome::Resolved)
+                    };
+                    let next = vetting.take(outcome, &host, &limits);
+                    judged = next.map(|next| (vetting, next));
+                }
+                Ok((_, Vetted::Root(real))) => break Ok(real),
+                Err(fault) => break Err(fault),
+            }
+        };
+        match real {
+            Ok(real) if settings.writable.contains(&real) => {}
+            Ok(real) => settings.writable.push(real),
+            Err(fault) => settings.not_writable.push(fault.to_string()),
+        }
+    }
 }
 
 /// The names of variables that hold keys: those of the configured providers and of well-known
@@ -344,6 +400,32 @@ mod tests {
             "{fault}"
         );
         assert!(!fault.contains("secret"));
+    }
+
+    #[test]
+    fn folders_for_commands_are_judged_like_those_of_a_session() {
+        let (_dir, dir) = dir();
+        let at = |name: &str| format!("{dir}/{name}");
+        let home = at("home");
+        for name in ["home", "cache", "keys/.ssh"] {
+            fs::create_dir_all(at(name)).expect("made");
+        }
+        std::os::unix::fs::symlink(at("cache"), at("link")).expect("linked");
+        let listed =
+            ["cache", "link", "keys", "gone", "home"].map(|name| format!("'{}'", at(name)));
+        let text = format!("[sandbox]\nwritable = [{}, '/etc']\n", listed.join(", "));
+        write(&home, "config.toml", 0o644, &text);
+        let settings = settings(Some(Path::new(&home)));
+        assert_eq!(settings.fault, None);
+        // By its real path, and once.
+        let cache = fs::canonicalize(at("cache")).expect("it is there");
+        assert_eq!(settings.writable, [cache.to_str().expect("text")]);
+        let refused = &settings.not_writable;
+        assert_eq!(refused.len(), 4, "{refused:?}");
+        for (why, name) in refused.iter().zip(["keys", "gone", "home"]) {
+            assert!(why.starts_with(&at(name)), "{why}");
+        }
+        assert!(refused[3].starts_with("/etc "), "{refused:?}");
     }
 
     #[test]

@@ -39,4 +39,5 @@ mod stream;
 mod table;
 mod tolerance;
 mod turns;
+mod web;
 mod wire;

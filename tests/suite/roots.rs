@@ -7,6 +7,7 @@ use std::path::Path;
 
 use reasonix_tests::json::{self, Value, json};
 use reasonix_tests::process::{PROGRAMS, Place, Running};
+use reasonix_tests::sim::Card;
 
 fn text(path: &Path) -> String {
     path.to_str()
@@ -338,5 +339,124 @@ fn a_folder_that_disappears_is_missed_by_name() {
         }
         assert!(!out.join("f").exists());
         agent.finish().1.check();
+    }
+}
+
+#[test]
+fn a_folder_that_the_model_asks_for_is_added_by_a_card_and_stays_in_the_session() {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let (work, out) = (place.work(), place.out());
+        let at = |name: &str| text(&out.join(name));
+        for name in ["a", "b"] {
+            fs::create_dir(out.join(name)).expect("made");
+        }
+        let lines = script(&[
+            (
+                "before",
+                &[("write_file", json!({"path": at("a/early"), "content": "x"}))],
+            ),
+            (
+                "ask",
+                &[("add_root", json!({"path": at("a"), "reason": "why"}))],
+            ),
+            (
+                "after",
+                &[
+                    ("write_file", json!({"path": at("a/f"), "content": "x"})),
+                    (
+                        "bash",
+                        json!({"command": format!("echo y > {}", at("a/g"))}),
+                    ),
+                    ("write_file", json!({"path": at("b/f"), "content": "x"})),
+                ],
+            ),
+            ("more", &[("add_root", json!({"path": at("b")}))]),
+        ]);
+        // Whatever the posture: it always asks.
+        let flags = ["--permission-mode", "bypassPermissions"];
+        let mut agent = start(program, &place, &lines, &flags);
+        let id = session(&agent.ask(&new(5, &work, &[])));
+        for (n, prompt) in [(10, "before"), (11, "ask"), (12, "after")] {
+            agent.ask(&json::prompt(n, &id, prompt));
+        }
+        let [asked] = &agent.asked[..] else {
+            panic!("one card: {:#?}", agent.asked);
+        };
+        let params = asked;
+        assert_eq!(params["toolCall"]["title"], format!("add_root {}", at("a")));
+        assert!(
+            params["toolCall"]["content"].to_string().contains("why"),
+            "{asked}"
+        );
+        let options = params["options"].as_array().expect("options");
+        let kinds: Vec<_> = options
+            .iter()
+            .filter_map(|it| it["kind"].as_str())
+            .collect();
+        assert_eq!(kinds, ["allow_once", "reject_once"]);
+        let ends = json::tool_ends(&agent.frames, &id);
+        assert_eq!(
+            ends,
+            ["failed", "completed", "completed", "completed", "failed"],
+            "{:#?}",
+            results(&agent)
+        );
+        assert!(!out.join("a/early").exists() && !out.join("b/f").exists());
+        let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_default();
+        assert_eq!((read("a/f").as_str(), read("a/g").as_str()), ("x", "y\n"));
+        // A no adds nothing.
+        agent.cards = [Card::Choose("reject_once")].into();
+        agent.ask(&json::prompt(13, &id, "more"));
+        let listed = |agent: &mut Running, n: u64| {
+            let answer = agent.ask(&json::request(n, "session/list", json!({})));
+            answer["result"]["sessions"][0]["additionalDirectories"].clone()
+        };
+        assert_eq!(listed(&mut agent, 14), json!([at("a")]));
+        // It is named by what it was opened with, or by all it has.
+        for (n, folders) in [(15, vec![]), (16, vec![at("a")])] {
+            let answer = agent.ask(&again(n, "session/resume", &id, &work, &folders));
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+        agent.finish().1.check();
+        // Another process has it from the list, and confines commands to it.
+        let mut agent = start(program, &place, &lines, &flags);
+        let folders = listed(&mut agent, 4);
+        assert_eq!(folders, json!([at("a")]));
+        let answer = agent.ask(&again(5, "session/resume", &id, &work, &[at("a")]));
+        assert!(answer["result"].is_object(), "{answer}");
+        for name in ["a/f", "a/g"] {
+            fs::remove_file(out.join(name)).expect("removed");
+        }
+        agent.ask(&json::prompt(6, &id, "after"));
+        assert_eq!((read("a/f").as_str(), read("a/g").as_str()), ("x", "y\n"));
+        assert!(agent.asked.is_empty(), "{:#?}", agent.asked);
+        agent.finish().1.check();
+    }
+}
+
+#[test]
+fn no_posture_and_no_flag_lets_a_folder_be_added_unasked() {
+    for program in PROGRAMS {
+        for (flags, cards) in [
+            (vec!["--permission-mode", "read-only"], 0),
+            (vec!["--permission-mode", "dontAsk"], 0),
+            (vec!["--permission-mode", "auto"], 1),
+            (
+                vec!["--workspace-only", "--permission-mode", "bypassPermissions"],
+                0,
+            ),
+        ] {
+            let place = Place::new();
+            let out = text(&place.out());
+            let lines = script(&[("ask", &[("add_root", json!({"path": out}))])]);
+            let mut agent = start(program, &place, &lines, &flags);
+            agent.cards = [Card::Choose("reject_once")].into();
+            let id = session(&agent.ask(&new(5, &place.work(), &[])));
+            agent.ask(&json::prompt(6, &id, "ask"));
+            assert_eq!(json::tool_ends(&agent.frames, &id), ["failed"], "{flags:?}");
+            assert_eq!(agent.asked.len(), cards, "{flags:?}");
+            agent.finish().1.check();
+        }
     }
 }

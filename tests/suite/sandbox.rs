@@ -295,3 +295,56 @@ fn the_log_says_what_is_enforced() {
         assert_eq!(report.level, level_of);
     }
 }
+
+#[test]
+fn folders_of_the_configuration_are_writable_for_commands_and_for_nothing_else() {
+    if without() {
+        return;
+    }
+    for program in PROGRAMS {
+        for only in [false, true] {
+            let place = Place::new();
+            let out = place.out();
+            fs::create_dir(out.join("cache")).expect("made");
+            let cache = name(&out.join("cache"));
+            let config = format!(
+                "[sandbox]\nwritable = ['{cache}', '{}', '/etc']\n",
+                name(&place.home())
+            );
+            fs::write(place.home().join("config.toml"), config).expect("written");
+            let tool = json!({"tool": "write_file", "args": {"path": format!("{cache}/t"), "content": "x"}, "id": "t"});
+            let commands = [
+                format!("echo x > {cache}/c"),
+                format!("echo x > {}/c", name(&out)),
+                format!("echo x > {}/c", name(&place.home())),
+            ];
+            let lines: Vec<&str> = commands.iter().map(String::as_str).collect();
+            let lines = format!("{tool}\n{{\"finish\":\"tool_calls\"}}\n{}", script(&lines));
+            let model = format!("script:{}", place.script(&lines).display());
+            let mut flags = vec!["--model", &model, "--permission-mode", "bypassPermissions"];
+            flags.extend(only.then_some("--workspace-only"));
+            let mut agent = Running::start(program, &place, &flags);
+            let session = agent.open(json!({}), &place.work());
+            agent.ask(&json::prompt(1, &session, "go"));
+            let ends = json::tool_ends(&agent.frames, &session);
+            let first = if only { "failed" } else { "completed" };
+            assert_eq!(
+                ends,
+                ["failed", first, "failed", "failed"],
+                "{:#?}",
+                agent.frames
+            );
+            assert_eq!(out.join("cache/c").exists(), !only);
+            assert!(!out.join("cache/t").exists() && !out.join("c").exists());
+            let status = agent.ask(&json::request(2, STATUS, json!({"sessionId": session})));
+            let mut roots = vec![name(&place.work())];
+            roots.extend((!only).then_some(cache));
+            assert_eq!(status["result"]["sandbox"]["writeRoots"], json!(roots));
+            agent.ask(&json::prompt(3, &session, "/status"));
+            let said = json::said(&agent.frames, &session);
+            assert!(said.contains("Not writable: /etc "), "{said}");
+            agent.finish().1.check();
+            assert!(!place.home().join("c").exists());
+        }
+    }
+}

@@ -1,9 +1,15 @@
 //! Keys reach the provider they are for, and nobody else: no frame, no log, no transcript, no command.
 //! Every test of the programs looks for the planted keys; here are those that ask for trouble.
 
-use reasonix_tests::json::json;
+use std::time::Duration;
+
+use reasonix_core::permission::PermissionMode;
+use reasonix_core::settings::Settings;
+use reasonix_tests::json::{self, json};
 use reasonix_tests::process::{PLANTED, leak};
 use reasonix_tests::provider::{Answer, say, tool};
+use reasonix_tests::sim::{Sim, config};
+use reasonix_tests::world::{Command, World, http};
 
 use crate::cases::{Case, Expect::*, case, check};
 
@@ -52,4 +58,215 @@ fn a_key_reaches_its_provider_and_no_command() {
             )
         },
     ]);
+}
+
+#[test]
+fn a_command_that_reads_the_file_of_keys_shows_nothing_of_them() {
+    let env = "\"$REASONIX_HOME/.env\"";
+    let fill = |count: usize, with: char| format!("head -c {count} /dev/zero | tr '\\0' {with}");
+    // In pieces with pauses; at the edge of what is kept of a long output, at its beginning and at
+    // its end; on the other stream; at the very end of what was printed before a time limit.
+    let pieces = format!("for n in $(seq 1 45); do head -c $n {env} | tail -c 1; sleep 0.02; done");
+    let head = format!(
+        "{}; cat {env}; {}",
+        fill((16 << 10) - 25, 'x'),
+        fill(200_000, 'y')
+    );
+    let tail = format!(
+        "{}; cat {env}; {}",
+        fill(200_000, 'x'),
+        fill((32 << 10) - 12, 'y')
+    );
+    let lines = [
+        format!("cat {env}"),
+        pieces,
+        head,
+        tail,
+        format!("cat {env} >&2; exit 3"),
+        format!("cat {env} {env} {env} | tr -d '\\n'; sleep 60"),
+    ];
+    check(
+        lines
+            .iter()
+            .map(|line| Case {
+                flags: &["--permission-mode", "bypassPermissions", "-vv"],
+                drive: |run| {
+                    run.turn("go");
+                    let body = &run.provider.requests()[1];
+                    let body = body.to_string();
+                    assert!(body.contains("[redacted]"), "{body}");
+                    assert_eq!(leak(body.as_bytes()), None);
+                    // Nor a part of it that is worth something.
+                    assert!(!body.contains("in-env-file") && !body.contains("5f1c9a"));
+                },
+                ..case(
+                    "a command that prints .env",
+                    vec![
+                        tool("c1", "bash", json!({"command": line, "timeout_seconds": 3})),
+                        say("k"),
+                    ],
+                    vec![Stop("end_turn")],
+                )
+            })
+            .collect(),
+    );
+}
+
+#[test]
+fn no_tool_gives_a_key_whatever_it_reads() {
+    check(vec![
+        Case {
+            flags: &["--permission-mode", "bypassPermissions", "-vv"],
+            setup: |place| {
+                let text = format!("a\nkey = {}\nb\n", PLANTED[0].1);
+                place.write("notes.txt", text);
+            },
+            drive: |run| {
+                run.turn("go");
+                // The file has its key still; it is ours.
+                let notes = run.place.file("notes.txt");
+                let text = std::fs::read_to_string(&notes).expect("it is there");
+                assert_eq!(text, format!("a\nkey = {}\nc\n", PLANTED[0].1));
+                std::fs::remove_file(notes).expect("removed");
+            },
+            ..case(
+                "a file of the project that holds the key",
+                vec![
+                    tool("c1", "read_file", json!({"path": "notes.txt"})),
+                    tool("c2", "grep", json!({"pattern": "key"})),
+                    tool(
+                        "c3",
+                        "edit_file",
+                        json!({"path": "notes.txt", "old_string": "b\n", "new_string": "c\n"}),
+                    ),
+                    tool(
+                        "c4",
+                        "bash",
+                        json!({"command": "cat notes.txt", "run_in_background": true}),
+                    ),
+                    tool("c5", "wait", json!({})),
+                    say("k"),
+                ],
+                vec![
+                    Stop("end_turn"),
+                    Ends(&["completed"; 5]),
+                    Told(1, "key = [redacted]"),
+                    Told(2, "key = [redacted]"),
+                    Told(5, "key = [redacted]"),
+                ],
+            )
+        },
+        Case {
+            flags: &["--permission-mode", "bypassPermissions"],
+            ..case(
+                "the file of keys itself",
+                vec![
+                    tool("c1", "read_file", json!({"path": "$W/../home/.env"})),
+                    tool(
+                        "c2",
+                        "grep",
+                        json!({"pattern": "sk-", "path": "$W/../home"}),
+                    ),
+                    say("k"),
+                ],
+                vec![Stop("end_turn"), Ends(&["failed"; 2])],
+            )
+        },
+    ]);
+}
+
+#[test]
+fn in_a_simulated_world_a_key_is_shown_by_no_live_output_and_no_record() {
+    let (name, key) = PLANTED[0];
+    for at in 1..key.len() {
+        let mut config = config();
+        config.ephemeral = false;
+        config.permission_mode = PermissionMode::parse("bypassPermissions").expect("a mode");
+        let mut world = World::with_files("/w", &[]);
+        let (first, second) = key.split_at(at);
+        let command = |contains: &str, output: String, takes| Command {
+            contains: contains.into(),
+            output: output.into_bytes(),
+            takes: Some(takes),
+            code: 0,
+        };
+        world.commands = vec![command(
+            "show",
+            format!("{name}={first}{second}\n"),
+            Duration::from_secs(1),
+        )];
+        let call = json!({"command": "show"});
+        world.answers = [http(&tool("c1", "bash", call)), http(&say("k"))].into();
+        // The room of a call cuts its output where it likes.
+        config.limits.call_window = name.len() + 1 + at;
+        let mut sim = Sim::new(config, world);
+        let session = sim.open(json!({}), "/w");
+        let answer = sim.ask(&json::prompt(5, &session, "go"));
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+        let frames = format!("{:?}", sim.frames);
+        assert!(frames.contains("PLANTED_KEY=[redacted]"), "{at}: {frames}");
+        assert!(!frames.contains("sk-planted-in"), "{at}: {frames}");
+    }
+}
+
+#[test]
+fn after_a_logout_keys_are_used_by_nobody_until_somebody_authenticates() {
+    let mut world = World::with_files("/w", &[]);
+    world.answers = [http(&say("one")), http(&say("two"))].into();
+    let settings: Settings = config().settings;
+    world.settings = Some(Ok(settings));
+    let mut sim = Sim::new(config(), world);
+    let hello = sim.ask(&json::initialize(1));
+    assert!(hello["result"]["agentCapabilities"]["auth"]["logout"].is_object());
+    let session = sim.open_another(2, "/w");
+    let prompt = |id| json::prompt(id, &session, "go");
+    assert_eq!(sim.ask(&prompt(3))["result"]["stopReason"], "end_turn");
+    // Twice is the same as once.
+    for id in [4, 5] {
+        let out = sim.ask(&json::request(id, "logout", json!({})));
+        assert_eq!(out["result"], json!({}), "{out}");
+    }
+    let refused = |answer: &json::Value| {
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        let said = answer.to_string();
+        assert!(said.contains("uthenticate"), "{said}");
+    };
+    refused(&sim.ask(&prompt(6)));
+    refused(&sim.ask(&json::new_session(7, "/w")));
+    // To read the configuration again is not to log in.
+    sim.ask(&json::prompt(8, &session, "/reload"));
+    refused(&sim.ask(&prompt(9)));
+    refused(&sim.ask(&json::new_session(10, "/w")));
+    assert_eq!(sim.world.requests.len(), 1, "nobody was asked");
+    let method = json!({"methodId": "reasonix-setup"});
+    let back = sim.ask(&json::request(11, "authenticate", method));
+    assert_eq!(back["result"], json!({}), "{back}");
+    assert_eq!(sim.ask(&prompt(12))["result"]["stopReason"], "end_turn");
+    assert!(sim.ask(&json::new_session(13, "/w"))["result"].is_object());
+    sim.laws.check();
+}
+
+#[test]
+fn a_turn_that_runs_at_a_logout_has_its_one_answer() {
+    let mut world = World::with_files("/w", &[]);
+    let command = Command {
+        contains: "slow".into(),
+        output: Vec::new(),
+        takes: Some(Duration::from_secs(5)),
+        code: 0,
+    };
+    world.commands = vec![command];
+    let call = tool("c1", "bash", json!({"command": "slow"}));
+    world.answers = [http(&call), http(&say("k"))].into();
+    let mut config = config();
+    config.permission_mode = PermissionMode::parse("bypassPermissions").expect("a mode");
+    let mut sim = Sim::new(config, world);
+    let session = sim.open(json!({}), "/w");
+    sim.send(&json::prompt(3, &session, "go"));
+    sim.until("it runs", |sim| !sim.world.ran.is_empty());
+    sim.ask(&json::request(4, "logout", json!({})));
+    assert_eq!(sim.answer(3)["result"]["stopReason"], "end_turn");
+    let next = sim.ask(&json::prompt(5, &session, "go"));
+    assert_eq!(next["error"]["code"], -32000, "{next}");
+    sim.laws.check();
 }

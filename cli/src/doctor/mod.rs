@@ -17,7 +17,7 @@ use std::path::Path;
 
 use anstyle::Style;
 use reasonix_blocking::ops::confine;
-use reasonix_core::settings::Sandboxing;
+use reasonix_core::settings::{Sandboxing, Settings};
 use serde::Serialize;
 
 use crate::Runtime;
@@ -113,6 +113,7 @@ pub fn doctor(runtime: Runtime, plan: &DoctorPlan) -> Result<Exit, Failure> {
     findings.extend(files::look(plan.home.as_deref(), &plan.config.settings));
     findings.extend(provider::look(&plan.config, plan.offline));
     findings.push(confinement());
+    findings.extend(writable(&plan.config.settings));
     findings.extend(handshake::look(&program, plan));
 
     let ok = findings.iter().all(|it| it.level != Level::Problem);
@@ -150,6 +151,26 @@ fn confinement() -> Finding {
             "With --require-sandbox the agent does not work where that is so",
         ),
     }
+}
+
+/// The folders that commands can write in beside those of their session.
+fn writable(settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !settings.writable.is_empty() {
+        let folders = settings.writable.join(", ");
+        findings.push(Finding::ok(
+            "confinement",
+            format!("commands can also write in {folders}"),
+        ));
+    }
+    for why in &settings.not_writable {
+        findings.push(Finding::problem(
+            "confinement",
+            format!("sandbox.writable in config.toml: {why}"),
+            "Take it out, or name another folder",
+        ));
+    }
+    findings
 }
 
 fn json(report: &Report<'_>) {

@@ -318,6 +318,7 @@ fn config(args: &AgentArgs, settings: Settings) -> Result<Config, Failure> {
     config.ephemeral = args.ephemeral;
     config.workspace_only = args.workspace_only;
     config.sandbox = args.sandbox();
+    config.web = args.web();
     Ok(config)
 }
 

@@ -48,6 +48,7 @@ pub enum LowCommand {
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Connect a model: writes config.toml and .env, and tests the connection
+    #[command(after_help = SETUP_HELP)]
     Setup(SetupArgs),
     /// Look for what keeps the agent from working here or in an editor, and say what to do
     Doctor(DoctorArgs),
@@ -120,6 +121,10 @@ pub struct AgentArgs {
     #[arg(long, value_name = "WHETHER", value_parser = ["auto", "on", "off"], hide_possible_values = true)]
     pub sandbox_network: Option<String>,
 
+    /// Whether the model has tools that read the web: on or off; on, unless --sandbox-network is off
+    #[arg(long, value_name = "WHETHER", value_parser = ["on", "off"], hide_possible_values = true)]
+    pub web: Option<String>,
+
     /// Keep sessions in memory only: nothing is written beneath the agent's home
     #[arg(long)]
     pub ephemeral: bool,
@@ -132,6 +137,15 @@ impl AgentArgs {
         policy.enforce = self.require_sandbox || self.sandbox_bash.as_deref() == Some("enforce");
         policy.no_network = self.sandbox_network.as_deref() == Some("off");
         policy
+    }
+
+    /// Whether the model has tools that read the web. Who closes the network to commands does not
+    /// want it open beside them, unless they say so.
+    pub fn web(&self) -> bool {
+        match self.web.as_deref() {
+            Some(given) => given == "on",
+            None => self.sandbox_network.as_deref() != Some("off"),
+        }
     }
 
     /// The preset that `--preset` or `--profile` names.
@@ -273,6 +287,10 @@ pub struct SetupArgs {
     #[arg(long)]
     pub no_key: bool,
 
+    /// Ask nothing, on a terminal either: what is missing is an error
+    #[arg(long)]
+    pub non_interactive: bool,
+
     /// Do not send a request to test the connection
     #[arg(long)]
     pub no_test: bool,
@@ -281,6 +299,20 @@ pub struct SetupArgs {
     #[arg(long)]
     pub keep_default: bool,
 }
+
+/// How `setup` ends, and where keys come from.
+const SETUP_HELP: &str = "\
+A key is never an argument, where others could see it: it is typed, read from standard input
+(--key-stdin), or copied from a variable (--from-env).
+
+Without a terminal, and with --non-interactive, nothing is asked:
+  reasonix setup --non-interactive --provider deepseek --from-env DEEPSEEK_API_KEY
+  reasonix setup --non-interactive --provider deepseek --key-stdin < key-file
+
+Exit code:
+  0  it is written, and the connection works (or --no-test)
+  1  it is written and the test failed, or it cannot be written
+  2  something is missing or makes no sense; nothing is written";
 
 /// What `run` prints and how it ends.
 const RUN_HELP: &str = "\
@@ -373,12 +405,32 @@ mod tests {
     }
 
     #[test]
+    fn the_web_is_off_where_the_network_is_unless_it_is_asked_for() {
+        for (flags, web) in [
+            ("", true),
+            ("--web on", true),
+            ("--web off", false),
+            ("--sandbox-network auto", true),
+            ("--sandbox-network off", false),
+            ("--sandbox-network off --web on", true),
+        ] {
+            let args = parse(&format!("reasonix acp {flags}")).expect(flags);
+            let LowCommand::Acp(acp) = args.command else {
+                panic!("acp")
+            };
+            assert_eq!(acp.agent.web(), web, "{flags}");
+        }
+    }
+
+    #[test]
     fn nothing_unknown_is_taken() {
         for line in [
             "reasonix",
             "reasonix acp --nope",
             "reasonix acp --max-steps 0",
             "reasonix acp surplus",
+            "reasonix acp --web",
+            "reasonix run --web maybe x",
             "reasonix run",
             "reasonix setup --no-key --key-stdin",
             "reasonix run --continue --session a x",

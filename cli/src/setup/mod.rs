@@ -64,7 +64,7 @@ fn decide(
     config: &str,
     env_text: &str,
 ) -> Result<(Entry, Option<String>), Failure> {
-    let asks = somebody_there() && !args.key_stdin;
+    let asks = somebody_there() && !args.key_stdin && !args.non_interactive;
     let provider = answer(
         args.provider.as_deref(),
         asks.then_some("Provider (deepseek, openai, openrouter, local, or a name of your own)"),
@@ -159,7 +159,7 @@ fn answer(
         (Some(text), _) => check(text).map_err(|why| Failure::usage(format!("{flag}: {why}"))),
         (None, Some(question)) => ask::line(question, proposal, check),
         (None, None) => Err(Failure::usage(format!(
-            "{flag} is missing, and there is no terminal to ask on"
+            "{flag} is missing, and nobody can be asked (no terminal, or --non-interactive)"
         ))),
     }
 }
@@ -209,8 +209,8 @@ fn key(args: &SetupArgs, asks: bool, wants: &Wants<'_>) -> Result<Key, Failure> 
                 None => "NAME",
             };
             Err(Failure::usage(format!(
-                "a key is missing, and there is no terminal to ask on: use --from-env {name}, \
-                 --key-stdin or --no-key"
+                "a key is missing, and nobody can be asked (no terminal, or --non-interactive): \
+                 use --from-env {name}, --key-stdin or --no-key"
             )))
         }
         (there, true) => {

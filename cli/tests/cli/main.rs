@@ -28,6 +28,20 @@ const PROGRAMS: [&str; 2] = [
 /// No test waits longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A key that stands in the environment of every program here, and that none may ever say, write or
+/// hand on.
+const PLANTED: (&str, &str) = ("OPENAI_API_KEY", "sk-planted-for-programs-3b9d1e");
+
+/// Panics if the planted key is in there; not while another panic tells what is wrong.
+#[track_caller]
+fn no_leak(what: &str, text: &[u8]) {
+    let key = PLANTED.1.as_bytes();
+    let found = text.windows(key.len()).any(|part| part == key);
+    if found && !std::thread::panicking() {
+        panic!("the value of {} is in {what}", PLANTED.0);
+    }
+}
+
 /// A fresh home and an empty folder to work in.
 struct Place {
     folder: tempfile::TempDir,
@@ -67,6 +81,7 @@ impl Place {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
+            .env(PLANTED.0, PLANTED.1)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -75,6 +90,24 @@ impl Place {
 
     fn run(&self, program: &str, args: &[&str]) -> Ended {
         finish(self.command(program, args).spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Place {
+    /// Whatever was left behind holds no key.
+    fn drop(&mut self) {
+        let mut folders = vec![self.folder.path().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let kind = entry.file_type();
+                if kind.as_ref().is_ok_and(|kind| kind.is_dir()) {
+                    folders.push(entry.path());
+                } else if kind.is_ok_and(|kind| kind.is_file()) {
+                    let text = fs::read(entry.path()).unwrap_or_default();
+                    no_leak(&entry.path().display().to_string(), &text);
+                }
+            }
+        }
     }
 }
 
@@ -88,6 +121,8 @@ struct Ended {
 
 impl From<Output> for Ended {
     fn from(output: Output) -> Self {
+        no_leak("its output", &output.stdout);
+        no_leak("its diagnostics", &output.stderr);
         Self {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).expect("text"),

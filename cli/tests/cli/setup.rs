@@ -153,3 +153,83 @@ fn a_broken_file_is_left_alone() {
     let config = place.read("home/.reasonix/config.toml");
     assert_eq!(config.as_deref(), Some(broken));
 }
+
+#[test]
+fn without_questions_everything_is_said_by_flags_and_what_is_missing_is_named() {
+    let place = Place::new();
+    let begin = ["setup", "--non-interactive", "--no-test"];
+    for (flags, missing) in [
+        (&[][..], "--provider"),
+        (&["--provider", "mine"], "--base-url"),
+        (
+            &["--provider", "mine", "--base-url", "https://m.test/v1"],
+            "--model",
+        ),
+        (
+            &[
+                "--provider",
+                "mine",
+                "--base-url",
+                "https://m.test/v1",
+                "--model",
+                "m",
+            ],
+            "--key-stdin",
+        ),
+        (&["--provider", "deepseek"], "--key-stdin"),
+        (
+            &["--provider", "mine", "--base-url", "m.test"],
+            "--base-url",
+        ),
+        (
+            &["--provider", "deepseek", "--from-env", "NOT_SET"],
+            "NOT_SET",
+        ),
+    ] {
+        for program in PROGRAMS {
+            let ended = place.run(program, &[&begin[..], flags].concat());
+            assert_eq!(ended.code, Some(2), "{flags:?}: {ended:?}");
+            assert!(ended.err.contains(missing), "{flags:?}: {}", ended.err);
+            assert_eq!(place.read("home/.reasonix/config.toml"), None);
+            assert_eq!(place.read("home/.reasonix/.env"), None);
+        }
+    }
+    // A key is no argument.
+    let ended = place.run(PROGRAMS[0], &["setup", "--key", "sk-1234567890"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(!ended.err.contains("sk-1234567890"), "{}", ended.err);
+}
+
+#[test]
+fn without_questions_a_key_comes_from_standard_input_or_a_variable_and_a_second_run_keeps_it() {
+    for program in PROGRAMS {
+        let place = Place::new();
+        let begin = [
+            "setup",
+            "--non-interactive",
+            "--no-test",
+            "--provider",
+            "deepseek",
+        ];
+        let mut command = place.command(program, &[&begin[..], &["--key-stdin"]].concat());
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        say(&mut child, "sk-from-standard-input\n");
+        let ended = finish(child);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let env = || place.read("home/.reasonix/.env").expect("written");
+        assert_eq!(env(), "DEEPSEEK_API_KEY=sk-from-standard-input\n");
+        let ended = place.run(program, &begin);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(env(), "DEEPSEEK_API_KEY=sk-from-standard-input\n");
+        let args = [&begin[..], &["--from-env", "OTHER"]].concat();
+        let mut command = place.command(program, &args);
+        let child = command.env("OTHER", "sk-from-a-variable").spawn();
+        let ended = finish(child.expect("it starts"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(env(), "DEEPSEEK_API_KEY=sk-from-a-variable\n");
+        // An empty input is no key.
+        let ended = place.run(program, &[&begin[..], &["--key-stdin"]].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(env(), "DEEPSEEK_API_KEY=sk-from-a-variable\n");
+    }
+}

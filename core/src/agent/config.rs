@@ -37,6 +37,8 @@ pub struct Config {
     pub workspace_only: bool,
     /// `--sandbox-bash`, `--require-sandbox`, `--sandbox-network`.
     pub sandbox: SandboxPolicy,
+    /// `--web`: whether the model has tools that read the web.
+    pub web: bool,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
 }
@@ -57,6 +59,7 @@ impl Config {
             ephemeral: false,
             workspace_only: false,
             sandbox: SandboxPolicy::default(),
+            web: true,
             max_steps: None,
         }
     }

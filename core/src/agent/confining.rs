@@ -93,6 +93,9 @@ impl Agent {
             ),
             Some(why) => self.report(Level::Warn, why),
         }
+        for why in self.config.settings.not_writable.clone() {
+            self.report(Level::Warn, format!("sandbox.writable: {why}"));
+        }
     }
 
     /// What confines the commands of a session; none: nothing.
@@ -100,8 +103,18 @@ impl Agent {
         let (policy, host) = (self.config.sandbox, &self.config.host);
         host.sandbox.confines_files().then(|| Sandbox {
             tmp: format!("{}/reasonix-{id}", host.tmp.trim_end_matches('/')),
+            writable: self.writable().to_vec(),
             network: policy.network(host.sandbox),
         })
+    }
+
+    /// Folders that commands can write in beside those of their session. With `--workspace-only`
+    /// there is none.
+    pub(super) fn writable(&self) -> &[String] {
+        if self.config.workspace_only {
+            return &[];
+        }
+        &self.config.settings.writable
     }
 
     /// The same as it is told.
@@ -114,7 +127,13 @@ impl Agent {
             abi: level.abi(),
             available: level.confines_files(),
             workspace_root: session.cwd.clone(),
-            write_roots: session.engine.roots().to_vec(),
+            write_roots: session
+                .engine
+                .roots()
+                .iter()
+                .chain(self.writable())
+                .cloned()
+                .collect(),
             network_enabled: !level.confines_files() || policy.network(level),
             ..Told::default()
         }

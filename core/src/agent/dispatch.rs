@@ -107,11 +107,7 @@ impl Agent {
             }
             AgentEvent::PeerFinished | AgentEvent::PeerGone => self.dispose(),
             AgentEvent::Misbehaved(fault) => self.report(Level::Warn, format!("client: {fault}")),
-            // Not advertised: the side answers these itself when no event is taken for them.
-            AgentEvent::Logout { asked, .. } => {
-                self.side
-                    .answer(asked, Err(RpcError::method_not_found("logout")));
-            }
+            AgentEvent::Logout { asked, .. } => self.logout(asked),
             AgentEvent::VendorRequest {
                 asked,
                 method,
@@ -126,6 +122,7 @@ impl Agent {
         capabilities.prompt_capabilities.image = true;
         capabilities.prompt_capabilities.embedded_context = true;
         capabilities.load_session = true;
+        capabilities.auth.logout = Some(Marker::default());
         capabilities.mcp_capabilities.http = true;
         capabilities.mcp_capabilities.sse = true;
         capabilities.session_capabilities.close = Some(Marker::default());
@@ -189,7 +186,7 @@ impl Agent {
     pub(super) fn reconfigured(&mut self, id: CallId, news: News<'_>) {
         let fault = match news {
             News::Done(Outcome::Reconfigured(Ok(settings))) => {
-                self.config.settings = *settings;
+                self.log_in(*settings);
                 self.settings_changed();
                 None
             }

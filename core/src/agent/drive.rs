@@ -165,6 +165,7 @@ impl Agent {
                 Output::Withdraw { card } => self.withdraw(key, card),
                 Output::Log(text) => self.report(Level::Info, text),
                 Output::Decided(decided) => self.note_decision(key, decided),
+                Output::Rooted { root } => self.add_root(key, root),
                 Output::Record(record) => {
                     self.inbox_sees(key, &record);
                     if let Some(session) = self.sessions.get(&key) {
@@ -283,6 +284,7 @@ impl Agent {
             | Output::Record(_)
             | Output::Finished(_)
             | Output::Decided(_)
+            | Output::Rooted { .. }
             | Output::Log(_)) => output,
         };
         match output {
@@ -343,6 +345,7 @@ impl Agent {
             | Output::Withdraw { .. }
             | Output::Record(_)
             | Output::Decided(_)
+            | Output::Rooted { .. }
             | Output::Log(_) => None,
         }
     }
@@ -474,6 +477,7 @@ impl Agent {
                 | Output::Withdraw { .. }
                 | Output::Finished(_)
                 | Output::Decided(_)
+                | Output::Rooted { .. }
                 | Output::Log(_),
             )
             | Waiting::Drawn(_)
@@ -556,11 +560,7 @@ impl Agent {
             Ending::Refusal => StopReason::Refusal,
             Ending::Cancelled => StopReason::Cancelled,
             Ending::Failed { mut message, auth } => {
-                for provider in &self.config.settings.providers {
-                    if let Some(secret) = &provider.api_key {
-                        secret.redact(&mut message);
-                    }
-                }
+                self.secrets().redact(&mut message);
                 let error = if auth {
                     auth_required(&model, &message)
                 } else {

@@ -18,6 +18,7 @@ mod inbox;
 mod links;
 mod listing;
 mod loading;
+mod logout;
 mod mcp;
 pub mod models;
 mod opening;
@@ -225,6 +226,8 @@ pub struct Agent {
     deleting: BTreeMap<CallId, Deleting>,
     sweeping: BTreeMap<CallId, Sweep>,
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
+    /// Keys were forgotten, and are not taken up before somebody authenticates.
+    logged_out: bool,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
     /// Folders for temporary files that were made for open sessions.
@@ -291,6 +294,7 @@ impl Agent {
             deleting: BTreeMap::new(),
             sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
+            logged_out: false,
             timers: BTreeSet::new(),
             tmps: BTreeMap::new(),
             old_tmps: BTreeMap::new(),
@@ -322,11 +326,7 @@ impl Agent {
 
     fn report(&mut self, level: Level, text: String) {
         let mut text = text.replace(['\n', '\r'], " ");
-        for provider in &self.config.settings.providers {
-            if let Some(key) = &provider.api_key {
-                key.redact(&mut text);
-            }
-        }
+        self.secrets().redact(&mut text);
         self.effects
             .push_back(Owned::Report(Report { level, text }));
     }

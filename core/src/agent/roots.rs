@@ -16,7 +16,7 @@ use super::{Agent, Owner};
 use crate::call::Outcome;
 use crate::engine::record::Record;
 use crate::error::IoFault;
-use crate::ids::CallId;
+use crate::ids::{CallId, SessionKey};
 use crate::limits::Limits;
 use crate::tools::{RootFault, Vetted, Vetting, overlaps};
 use crate::wire::{RequestKey, RpcError};
@@ -187,6 +187,16 @@ impl Agent {
             }
             Err(fault) => self.refuse_opening(key, root_refused(&fault)),
         }
+    }
+
+    /// A folder was added to those of an open session.
+    pub(super) fn add_root(&mut self, key: SessionKey, root: String) {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        session.directories.added.push(root);
+        let (store, all) = (session.store, session.directories.all());
+        self.remember_roots(store, all);
     }
 
     /// Remembers which folders a session has from here on.

@@ -28,7 +28,6 @@ use crate::protocol::schema::{
     ClientCapabilities, ConfigOptionUpdate, CurrentModeUpdate, Json, SessionId, SessionMode,
     SessionModeState, SessionUpdate, SetSessionModeRequest, UsageUpdate,
 };
-use crate::settings::Settings;
 use crate::wire::RpcError;
 
 /// What there is to know of a mode.
@@ -276,7 +275,7 @@ impl Agent {
         let Some(session) = self.sessions.get(&key) else {
             return self.side.answer(asked, Err(gone()));
         };
-        let redact = |text: &mut String| redact(&self.config.settings, text);
+        let redact = |text: &mut String| self.secrets().redact(text);
         let told = goal_told(session.engine.goal(), &self.config.limits, &redact);
         let store = session.store;
         let place = self
@@ -318,6 +317,7 @@ impl Agent {
             | Output::Withdraw { .. }
             | Output::Finished(_)
             | Output::Decided(_)
+            | Output::Rooted { .. }
             | Output::Log(_) => None,
         };
         if let (Some(event), true) = (event, session.tells) {
@@ -350,7 +350,7 @@ impl Agent {
             goal: session.engine.goal(),
             sandbox: self.sandbox_told(session),
         };
-        let redact = |text: &mut String| redact(&self.config.settings, text);
+        let redact = |text: &mut String| self.secrets().redact(text);
         Ok(session.status.snapshot(facts, &self.config.limits, redact))
     }
 
@@ -361,20 +361,11 @@ impl Agent {
             return None;
         }
         if let Some(reason) = &mut outcome.reason {
-            redact(&self.config.settings, reason);
+            self.secrets().redact(reason);
             let kept = super::fit::cut_json(reason, 2048).len();
             reason.truncate(kept);
         }
         Some(outcome)
-    }
-}
-
-/// Takes keys out of a text.
-fn redact(settings: &Settings, text: &mut String) {
-    for provider in &settings.providers {
-        if let Some(key) = &provider.api_key {
-            key.redact(text);
-        }
     }
 }
 

@@ -49,6 +49,8 @@ struct Slot {
     call: Option<CallId>,
     /// What it gives to a subagent that has not begun.
     assignment: Option<Assignment>,
+    /// A folder that it adds and that is not there yet.
+    root: Option<String>,
     outcome: Option<ToolOutcome>,
 }
 
@@ -123,6 +125,7 @@ impl Batch {
                     shown_running: false,
                     call: None,
                     assignment: None,
+                    root: None,
                     outcome: refused.map(failed),
                 }
             })
@@ -137,6 +140,11 @@ impl Batch {
     /// What the results came to that were released since this was asked for.
     pub(super) fn take_deeds(&mut self) -> Vec<Deed> {
         core::mem::take(&mut self.deeds)
+    }
+
+    /// A folder that a call adds: what follows in the answer may be about it.
+    pub(super) fn take_root(&mut self) -> Option<String> {
+        self.slots.iter_mut().find_map(|slot| slot.root.take())
     }
 
     /// A call that waits for a subagent to begin.
@@ -191,6 +199,9 @@ impl Batch {
                     break;
                 }
                 slot.take(cx, step, authority, cards, jobs, &mut asking);
+                if slot.root.is_some() {
+                    return true;
+                }
                 moved = true;
             }
         }
@@ -494,6 +505,7 @@ impl Slot {
                     session: None,
                 }));
             }
+            Step::AddRoot(root) => self.root = Some(root),
             Step::Delegate(assignment) => {
                 self.stage = Stage::Delegated;
                 self.assignment = Some(assignment);

@@ -70,9 +70,10 @@ use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
 use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
 use crate::permission::{Grant, Posture, Rules};
+use crate::secret::Secrets;
 use crate::settings::PauseUnverified;
 use crate::time::{Deadline, Instant};
-use crate::tools::{self, Answer, JobId, ToolState, Workspace};
+use crate::tools::{self, Answer, JobId, ToolState, Web, Workspace};
 
 use goal::Pursuit;
 use mode::Mode;
@@ -340,6 +341,24 @@ impl Engine {
         self.workspace.rules = rules.clone();
         self.authority.set_rules(rules);
         self.recheck(cx);
+    }
+
+    /// Something else of the web may be read from now on. Whether there are tools for it stays as
+    /// it is.
+    pub fn set_web(&mut self, web: Web) {
+        self.workspace.web = web;
+    }
+
+    /// Other folders that commands can write in beside the roots, from the next command on.
+    pub fn set_writable(&mut self, folders: Vec<String>) {
+        if let Some(sandbox) = &mut self.workspace.sandbox {
+            sandbox.writable = folders;
+        }
+    }
+
+    /// Other keys that nothing of may be shown, from the next call of a tool on.
+    pub fn set_secrets(&mut self, secrets: Secrets) {
+        self.workspace.secrets = secrets;
     }
 
     /// Takes back what the person allowed for this session. False: it was not there.
@@ -762,10 +781,15 @@ impl Engine {
                     &mut self.jobs,
                     &mut self.history,
                 );
+                let root = batch.take_root();
                 let over = batch.is_over();
                 let deeds = batch.take_deeds();
                 let task = batch.take_assignment();
                 self.take_deeds(deeds);
+                if let Some(root) = root {
+                    self.add_root(cx, root);
+                    return true;
+                }
                 if let Some((call, task)) = task {
                     self.delegate(cx, call, task);
                     return true;
@@ -787,6 +811,16 @@ impl Engine {
         }
     }
 
+    /// The person agreed to one more folder.
+    fn add_root(&mut self, cx: &mut Context<'_>, root: String) {
+        self.workspace.roots.push(root.clone());
+        let rules = self.authority.rules().clone();
+        let rules = rules.beneath(&self.workspace.cwd, &self.workspace.roots);
+        self.workspace.rules = rules.clone();
+        self.authority.set_rules(rules);
+        cx.out.push_back(Output::Rooted { root });
+    }
+
     fn messages_to_send(&self) -> Vec<ChatMessage> {
         let mut messages = Vec::with_capacity(self.history.messages().len() + 1);
         messages.push(ChatMessage::System(self.system.clone()));
@@ -805,16 +839,22 @@ impl Engine {
             description: Cow::Owned(tool.description.clone()),
             parameters: Cow::Owned(tool.parameters.clone()),
         };
+        let Workspace { web, closed, .. } = self.workspace;
+        let offered = |tool: &&tools::Tool| {
+            (web != Web::Off || !tools::is_web(tool.name))
+                && !(closed && tools::adds_roots(tool.name))
+        };
         let mut specs: Vec<ToolSpec> = if self.is_subagent {
-            let tools = tools::catalogue().iter();
+            let tools = tools::catalogue().iter().filter(offered);
             tools
                 .filter(|tool| tools::is_for_subagents(tool.name))
                 .map(spec)
                 .collect()
         } else if self.light {
-            tools::light().map(spec).collect()
+            tools::light().filter(offered).map(spec).collect()
         } else {
-            tools::catalogue().iter().map(spec).collect()
+            let tools = tools::catalogue().iter();
+            tools.filter(offered).map(spec).collect()
         };
         specs.extend(self.workspace.external.iter().map(external));
         specs

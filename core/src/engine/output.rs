@@ -61,6 +61,11 @@ pub enum Output {
     },
     /// The gate or the person decided about a call; for the log, and for people who ask.
     Decided(Decided),
+    /// A folder was added to those of the session: its real path.
+    Rooted {
+        /// Which.
+        root: String,
+    },
     /// The turn is over. Nothing of it follows.
     Finished(Ending),
     /// For the log.

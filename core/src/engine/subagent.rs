@@ -259,7 +259,10 @@ impl Engine {
                     let tool = tool.map(|tool| child.name(&tool));
                     cx.out.push_back(Output::Start { id, call, tool });
                 }
-                Output::Abort { .. } | Output::Log(_) | Output::Decided(_) => {
+                Output::Abort { .. }
+                | Output::Log(_)
+                | Output::Decided(_)
+                | Output::Rooted { .. } => {
                     cx.out.push_back(output);
                 }
                 Output::Update(update) => cx.out.extend(passed(&child, update)),

@@ -151,6 +151,7 @@ impl World {
             Output::Questions { card, call, .. } => format!("ask {} {call}", card.0),
             // What it says of itself is tested where it is shown.
             Output::Decided(_) => return,
+            Output::Rooted { root } => format!("root {root}"),
             Output::Withdraw { card } => format!("withdraw {}", card.0),
             Output::Finished(ending) => format!("over {ending:?}"),
             Output::Log(_) => return,

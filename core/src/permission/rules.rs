@@ -18,7 +18,9 @@ use crate::settings::Permissions;
 /// `Bash` command lines; `server__tool`, `server__*` and `mcp__server` tools of MCP servers; any other
 /// name is one tool. `Read` and `Edit` take a
 /// [`PathPattern`], `Bash` takes the words of a simple command, with `:*` (or ` *`) behind them if
-/// more may follow. To forbid reading a file forbids editing it.
+/// more may follow. `WebFetch` takes `domain:example.org`, which is that host, or
+/// `domain:*.example.org`, which are those beneath it; what is forbidden or asked for a host is so for
+/// those beneath it too. To forbid reading a file forbids editing it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     deny: Vec<Rule>,
@@ -155,13 +157,22 @@ enum Tools {
     Bash,
     /// Tools of MCP servers.
     Served(Served),
+    Web,
     Named(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
     Path(PathPattern),
-    Command { words: Vec<String>, exact: bool },
+    Command {
+        words: Vec<String>,
+        exact: bool,
+    },
+    /// A host, lower case; or those beneath it.
+    Domain {
+        host: String,
+        beneath: bool,
+    },
 }
 
 impl Rule {
@@ -184,6 +195,7 @@ impl Rule {
             "read" => Tools::Read,
             "edit" | "write" => Tools::Edit,
             "bash" => Tools::Bash,
+            "webfetch" | "web_fetch" => Tools::Web,
             other => match Served::parse(name) {
                 Some(served) => Tools::Served(served?),
                 None => Tools::Named(other.into()),
@@ -196,11 +208,14 @@ impl Rule {
                 Some(Pattern::Path(PathPattern::parse(path, home)?))
             }
             (Some(line), Tools::Bash) => Some(command_pattern(line)?),
+            (Some(domain), Tools::Web) => Some(domain_pattern(domain)?),
             (Some(_), Tools::Served(_)) => {
                 return Err("a tool of an MCP server takes no pattern".into());
             }
             (Some(_), Tools::Named(name)) => {
-                return Err(format!("`{name}` takes no pattern; Read, Edit and Bash do"));
+                return Err(format!(
+                    "`{name}` takes no pattern; Read, Edit, Bash and WebFetch do"
+                ));
             }
         };
         Ok(Self {
@@ -223,9 +238,10 @@ impl Rule {
             }
             (Tools::Bash, Access::Execute { command, .. }) => match &self.pattern {
                 Some(Pattern::Command { words, exact }) => shell::runs(command, words, *exact),
-                Some(Pattern::Path(_)) | None => Runs::Yes,
+                Some(Pattern::Path(_) | Pattern::Domain { .. }) | None => Runs::Yes,
             },
-            (Tools::Read | Tools::Edit | Tools::Bash, _) => Runs::No,
+            (Tools::Web, Access::Network(host)) => yes(self.is_host(host, true)),
+            (Tools::Read | Tools::Edit | Tools::Bash | Tools::Web, _) => Runs::No,
         }
     }
 
@@ -252,10 +268,11 @@ impl Rule {
                         Some(Pattern::Command { words, exact }) => {
                             shell::covers(command, words, *exact)
                         }
-                        Some(Pattern::Path(_)) | None => true,
+                        Some(Pattern::Path(_) | Pattern::Domain { .. }) | None => true,
                     }
             }
-            (Tools::Read | Tools::Edit | Tools::Bash | Tools::Served(_), _) => false,
+            (Tools::Web, Access::Network(host)) => self.is_host(host, false),
+            (Tools::Read | Tools::Edit | Tools::Bash | Tools::Web | Tools::Served(_), _) => false,
         }
     }
 
@@ -266,9 +283,41 @@ impl Rule {
     fn path(&self, path: &str, bases: &[String]) -> bool {
         match &self.pattern {
             Some(Pattern::Path(pattern)) => pattern.matches(path, bases),
-            Some(Pattern::Command { .. }) | None => true,
+            Some(Pattern::Command { .. } | Pattern::Domain { .. }) | None => true,
         }
     }
+
+    /// Whether it is about this host; `wide`: those beneath one count as it.
+    fn is_host(&self, asked: &str, wide: bool) -> bool {
+        match &self.pattern {
+            Some(Pattern::Domain { host, beneath }) => {
+                let is_beneath = || {
+                    let parent = asked.strip_suffix(host.as_str());
+                    parent.is_some_and(|it| it.ends_with('.'))
+                };
+                asked == host && (!beneath || wide) || (*beneath || wide) && is_beneath()
+            }
+            Some(Pattern::Path(_) | Pattern::Command { .. }) | None => true,
+        }
+    }
+}
+
+fn domain_pattern(text: &str) -> Result<Pattern, String> {
+    let why = "the pattern is `domain:` and a host, such as `domain:example.org` or \
+               `domain:*.example.org`";
+    let host = text.strip_prefix("domain:").ok_or(why)?.trim();
+    let host = host.to_ascii_lowercase();
+    let (host, beneath) = match host.strip_prefix("*.") {
+        Some(host) => (host, true),
+        None => (host.as_str(), false),
+    };
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    let legal = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    if host.is_empty() || !host.chars().all(legal) {
+        return Err(why.into());
+    }
+    let host = host.into();
+    Ok(Pattern::Domain { host, beneath })
 }
 
 fn command_pattern(text: &str) -> Result<Pattern, String> {

@@ -223,7 +223,7 @@ impl Bash {
         cx: &mut Context<'_>,
     ) {
         cx.flow.steps.clear();
-        let output = self.output.text();
+        let output = self.output.text(&cx.ws.secrets);
         let output = match output.trim_end_matches('\n') {
             "" => "(no output)",
             output => output,

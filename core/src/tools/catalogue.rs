@@ -188,6 +188,25 @@ static CATALOGUE: &[Tool] = &[
         parameters: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string","description":"A few words"},"options":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},"multi":{"type":"boolean","description":"Several can be chosen; default false"}},"required":["question"]}}},"required":["questions"]}"#,
     },
     Tool {
+        name: "web_fetch",
+        kind: ToolKind::Fetch,
+        class: Class::Reader,
+        description: "Reads one address of the web (GET, http or https, no cookies) and gives its \
+                      text: pages as readable text with their links, other text as it is. \
+                      Redirects are followed. Addresses of private networks and data that is no \
+                      text are refused.",
+        parameters: r#"{"type":"object","properties":{"url":{"type":"string","description":"Whole, such as `https://example.org/page`"}},"required":["url"]}"#,
+    },
+    Tool {
+        name: "add_root",
+        kind: ToolKind::Other,
+        class: Class::Session,
+        description: "Asks the person for one more folder, outside those of the session, so that \
+                      you can work on files in it. Only when the task needs it: they are always \
+                      asked, and home folders, system folders and folders with keys are refused.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"The folder; absolute, or relative to the working directory"},"reason":{"type":"string","description":"What it is needed for, in a sentence"}},"required":["path"]}"#,
+    },
+    Tool {
         name: "task",
         kind: ToolKind::Other,
         class: Class::Session,

@@ -180,11 +180,13 @@ impl Look {
         let (What::File { offset, limit }, Some(place)) = (&self.what, &self.place) else {
             return;
         };
-        let Some((file, _)) = text::decode(&contents.bytes) else {
+        let Some((mut file, _)) = text::decode(&contents.bytes) else {
             let size = contents.bytes.len();
             return cx.fail(format!("{} is a binary file of {size} bytes", self.asked));
         };
         cx.state.know(&place.target.real, digest(&contents.bytes));
+        // Before long lines are cut, and keys in them.
+        cx.ws.secrets.redact(&mut file);
         match number_lines(&file, *offset, *limit, cx.ws) {
             Ok(numbered) => cx.succeed(numbered),
             Err(why) => cx.fail(format!("{}: {why}", self.asked)),
@@ -202,14 +204,16 @@ impl Look {
                 inside: paths::is_within(&path, &place.root),
                 real: path,
             };
-            if !target.inside || cx.ws.rules.guarding(&target).is_some() {
+            let own = paths::vet(cx.ws, &target.asked, &target.real).is_err();
+            if !target.inside || own || cx.ws.rules.guarding(&target).is_some() {
                 hidden += 1;
                 continue;
             }
             out.push_str(paths::shown(cx.ws, &target.real));
             if let Some((number, line)) = &hit.line {
                 let line = line.trim_end_matches(['\n', '\r']);
-                let shown = text::cut(line, cx.ws.limits.max_line);
+                let mut shown = text::cut(line, cx.ws.limits.max_line).into();
+                cx.ws.secrets.redact_piece(&mut shown);
                 let _ = write!(out, ":{number}:{shown}");
             }
             out.push('\n');

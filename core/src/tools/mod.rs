@@ -6,6 +6,7 @@
 //! [`ToolRun::handle_news`], [`ToolRun::permitted`] and their like. Every tool passes the gate by
 //! one [`Step::Permit`], readers too, before it does what it is about.
 
+mod add_root;
 mod args;
 mod bash;
 mod catalogue;
@@ -25,11 +26,13 @@ mod state;
 mod step;
 mod task;
 mod text;
+mod web;
 mod workspace;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use add_root::adds_roots;
 pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use external::External;
@@ -44,4 +47,5 @@ pub use step::{
     ToolOutcome,
 };
 pub use task::is_for_subagents;
-pub use workspace::{Sandbox, Workspace};
+pub(crate) use web::is_web;
+pub use workspace::{Sandbox, Web, Workspace};

@@ -13,10 +13,11 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{bash, change, entry, external, goal, look, paths, session, task, text};
-use crate::call::{Call, FileKind, News, Outcome};
+use super::{add_root, bash, change, entry, external, goal, look, paths, session, task, text, web};
+use crate::call::{Call, FileKind, News, Opened, Outcome};
 use crate::error::{IoFault, IoKind};
 use crate::permission::{Access, Action};
+use crate::secret::Secrets;
 use crate::time::{Deadline, Instant};
 
 /// One tool call. Its parent drives it: [`next_step`](Self::next_step) until
@@ -30,6 +31,7 @@ pub struct ToolRun {
     flow: Flow,
     window: usize,
     max_result: usize,
+    secrets: Secrets,
     begun: bool,
     waiting: Option<Reply>,
 }
@@ -71,6 +73,7 @@ impl ToolRun {
             }
             Err(why) => Box::new(Refused(format!("{}: {why}", card.name))),
         };
+        card.redact(&ws.secrets);
         Self {
             card,
             class,
@@ -78,6 +81,7 @@ impl ToolRun {
             flow: Flow::default(),
             window: ws.limits.call_window,
             max_result: ws.limits.max_tool_result,
+            secrets: ws.secrets.clone(),
             begun: false,
             waiting: None,
         }
@@ -140,8 +144,17 @@ impl ToolRun {
             }
             Some(Step::Done(mut outcome)) => {
                 self.flow.over = true;
+                outcome.redact(&self.secrets);
                 outcome.text = text::cut_middle(outcome.text, self.max_result);
                 Step::Done(outcome)
+            }
+            Some(Step::Progress(mut shown)) => {
+                self.secrets.redact_piece(&mut shown);
+                Step::Progress(shown)
+            }
+            Some(Step::Permit(mut proposal)) => {
+                proposal.redact(&self.secrets);
+                Step::Permit(proposal)
             }
             Some(step) => step,
             None => Step::Wait,
@@ -163,7 +176,20 @@ impl ToolRun {
             News::Bytes { bytes, .. } => Event::Bytes(bytes),
             News::Done(outcome) => Event::Done(outcome),
             News::Failed(fault) => Event::Failed(fault),
-            News::Opened(_) | News::Fed(_) => return,
+            News::Opened(head) => {
+                if !self.flow.cancelled && self.flow.checking.is_none() {
+                    let mut cx = Context {
+                        now,
+                        ws,
+                        state,
+                        flow: &mut self.flow,
+                        card: &self.card,
+                    };
+                    self.work.opened(&head, &mut cx);
+                }
+                return;
+            }
+            News::Fed(_) => return,
         };
         if self.flow.checking.is_some() && !self.flow.cancelled {
             if let Event::Done(_) | Event::Failed(_) = &event {
@@ -236,6 +262,7 @@ impl ToolRun {
             return None;
         };
         self.flow.over = true;
+        outcome.redact(&self.secrets);
         outcome.text = text::cut_middle(outcome.text, self.max_result);
         Some(outcome)
     }
@@ -293,6 +320,11 @@ enum Reply {
 /// What a tool does between its steps. Steps go out by [`Context::flow`].
 pub(super) trait Work: Debug + Send + Sync {
     fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>);
+
+    /// The head of an HTTP answer.
+    fn opened(&mut self, head: &Opened, cx: &mut Context<'_>) {
+        let _ = (head, cx);
+    }
 
     /// When it wants [`Event::Due`]; `opened` is when its open call began. Must move once served.
     fn deadline(&self, opened: Option<Instant>) -> Option<Deadline> {
@@ -533,6 +565,8 @@ fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
         "todo_write" => session::todo_write(args, ws),
         "ask" => session::ask(args, ws),
         "task" => task::task(args, ws),
+        "add_root" => add_root::add_root(args, ws),
+        "web_fetch" => web::web_fetch(args, ws),
         "update_goal" => goal::update_goal(args, ws),
         "complete_step" => goal::complete_step(args, ws),
         _ => {

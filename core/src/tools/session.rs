@@ -148,7 +148,7 @@ impl Jobs {
         let mut out = String::new();
         for id in self.jobs.iter().flatten() {
             if let Some(job) = cx.state.job(*id) {
-                out.push_str(job.report(*id, cx.now).trim_end());
+                out.push_str(job.report(*id, cx.now, &cx.ws.secrets).trim_end());
                 out.push('\n');
             }
         }

@@ -15,6 +15,7 @@ use super::text;
 use crate::call::{Exit, News, Outcome};
 use crate::ids::Counter;
 use crate::limits::Limits;
+use crate::secret::Secrets;
 use crate::time::Instant;
 
 /// A background command of a session. Shown to the model as `job-1`.
@@ -261,9 +262,9 @@ impl Job {
     }
 
     /// What is new, below a line that says how it stands.
-    pub(super) fn report(&mut self, id: JobId, now: Instant) -> String {
+    pub(super) fn report(&mut self, id: JobId, now: Instant, secrets: &Secrets) -> String {
         let state = self.describe(id, now);
-        let output = self.output.take(self.ended.is_some());
+        let output = self.output.take(self.ended.is_some(), secrets);
         if output.is_empty() {
             format!("[{state}]\n(no new output)")
         } else {
@@ -309,20 +310,25 @@ impl Kept {
         self.dropped += bytes;
     }
 
-    /// All of it as text, with a note where something is missing.
-    pub(super) fn text(&self) -> String {
+    /// All of it as text, with a note where something is missing, and without these.
+    pub(super) fn text(&self, secrets: &Secrets) -> String {
+        let safe = |bytes: &[u8]| {
+            let mut text = text::from_output(bytes);
+            secrets.redact_piece(&mut text);
+            text
+        };
         let (front, back) = self.tail.as_slices();
         let tail = [front, back].concat();
         if self.dropped == 0 {
-            return text::from_output(&[self.head.as_slice(), &tail].concat());
+            return safe(&[self.head.as_slice(), &tail].concat());
         }
         let cut = text::complete(&self.head);
         let skip = text::first_whole(&tail);
         format!(
             "{}\n[… {} bytes left out …]\n{}",
-            text::from_output(&self.head[..cut]),
+            safe(&self.head[..cut]),
             self.dropped + (self.head.len() - cut + skip) as u64,
-            text::from_output(&tail[skip..]),
+            safe(&tail[skip..]),
         )
     }
 
@@ -335,13 +341,14 @@ impl Kept {
         text::cut_front(&text, max).into()
     }
 
-    /// The text, which is not given again. What is left of a character that is not complete stays
-    /// for the next time, unless there will be none.
-    fn take(&mut self, ended: bool) -> String {
+    /// The text, which is not given again. What is left of a character that is not complete, or may
+    /// be the beginning of one of these, stays for the next time, unless there will be none.
+    fn take(&mut self, ended: bool, secrets: &Secrets) -> String {
         let mut bytes: Vec<u8> = Vec::new();
         if self.dropped == 0 && !ended {
             bytes.extend(self.head.iter().chain(&self.tail));
-            bytes.drain(..text::complete(&bytes));
+            let whole = text::complete(&bytes).min(bytes.len() - secrets.begun_by(&bytes));
+            bytes.drain(..whole);
         }
         let mut given = self.clone();
         for _ in &bytes {
@@ -351,7 +358,7 @@ impl Kept {
         }
         *self = Self::new(self.max_head, self.max_tail);
         self.push(&bytes);
-        given.text()
+        given.text(secrets)
     }
 }
 
@@ -368,14 +375,14 @@ mod tests {
                 kept.push(bytes);
             }
             assert_eq!(
-                kept.text(),
+                kept.text(&Secrets::default()),
                 "0123456789\n[… 80 bytes left out …]\n0123456789"
             );
             assert_eq!(kept.last(5), "56789");
         }
         let mut short = Kept::new(10, 10);
         short.push(b"0123456789abc");
-        assert_eq!(short.text(), "0123456789abc");
+        assert_eq!(short.text(&Secrets::default()), "0123456789abc");
     }
 
     #[test]
@@ -384,7 +391,11 @@ mod tests {
             let mut kept = Kept::new(10, 10);
             let text = format!("{}{}", "a".repeat(ascii), "漢".repeat(100));
             kept.push(text.as_bytes());
-            assert!(!kept.text().contains('\u{FFFD}'), "{}", kept.text());
+            assert!(
+                !kept.text(&Secrets::default()).contains('\u{FFFD}'),
+                "{}",
+                kept.text(&Secrets::default())
+            );
             assert!(!kept.last(5).contains('\u{FFFD}'), "{}", kept.last(5));
         }
     }
@@ -393,10 +404,45 @@ mod tests {
     fn output_is_taken_once_and_a_character_that_is_not_complete_waits() {
         let mut kept = Kept::new(10, 10);
         kept.push(b"a\xE6\xBC");
-        assert_eq!(kept.take(false), "a");
+        assert_eq!(kept.take(false, &Secrets::default()), "a");
         kept.push(b"\xA2b\xE6");
-        assert_eq!(kept.take(true), "漢b\u{FFFD}");
-        assert_eq!(kept.take(true), "");
+        assert_eq!(kept.take(true, &Secrets::default()), "漢b\u{FFFD}");
+        assert_eq!(kept.take(true, &Secrets::default()), "");
+    }
+
+    #[test]
+    fn a_key_is_in_no_part_of_an_output_however_it_comes() {
+        const KEY: &str = "sk-0123456789abcdefXYZ";
+        let secrets = Secrets::new([crate::secret::Secret::new("K", KEY)]);
+        let whole = format!("a\n{KEY}\nb");
+        for size in 1..=whole.len() {
+            // Given all at once, with what was dropped, and as it comes.
+            for max in [100, 8, 12] {
+                let mut kept = Kept::new(max, max);
+                let mut given = String::new();
+                for bytes in whole.as_bytes().chunks(size) {
+                    kept.push(bytes);
+                    given.push_str(&kept.clone().take(false, &secrets));
+                }
+                given.push_str(&kept.text(&secrets));
+                given.push_str(&kept.take(true, &secrets));
+                for n in 6..=KEY.len() {
+                    assert!(!given.contains(&KEY[..n]), "{size} {max}: {given}");
+                    assert!(
+                        !given.contains(&KEY[KEY.len() - n..]),
+                        "{size} {max}: {given}"
+                    );
+                }
+            }
+            let mut kept = Kept::new(100, 100);
+            let mut given = String::new();
+            for bytes in whole.as_bytes().chunks(size) {
+                kept.push(bytes);
+                given.push_str(&kept.take(false, &secrets));
+            }
+            given.push_str(&kept.take(true, &secrets));
+            assert_eq!(given, "a\n[redacted]\nb", "{size}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::kind::ToolKind;
 use super::state::JobId;
 use crate::call::Call;
 use crate::permission::Action;
+use crate::secret::Secrets;
 
 /// The next thing that must happen for a tool to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Step {
     /// Show this as the live output so far; each replaces the one before. At most one every
     /// [`Limits::live_output_every`](crate::limits::Limits::live_output_every).
     Progress(String),
+    /// This is a folder of the session from now on: its real path. The person has agreed.
+    AddRoot(String),
     /// Give this to a subagent. Nothing more is asked of the run: what comes of the subagent is
     /// its result.
     Delegate(Assignment),
@@ -58,6 +61,19 @@ pub struct Proposal {
     pub text: Option<String>,
 }
 
+impl Proposal {
+    /// The same without these.
+    pub(super) fn redact(&mut self, secrets: &Secrets) {
+        for diff in &mut self.diffs {
+            diff.redact(secrets);
+        }
+        self.card.redact(secrets);
+        if let Some(text) = &mut self.text {
+            secrets.redact(text);
+        }
+    }
+}
+
 /// What a subagent is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -87,6 +103,16 @@ pub struct Card {
     /// they are no JSON object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_input: Option<String>,
+}
+
+impl Card {
+    /// The same without these.
+    pub(super) fn redact(&mut self, secrets: &Secrets) {
+        secrets.redact(&mut self.title);
+        if let Some(input) = &mut self.raw_input {
+            secrets.redact(input);
+        }
+    }
 }
 
 /// A place in a file.
@@ -123,6 +149,16 @@ pub struct Diff {
     pub new: String,
 }
 
+impl Diff {
+    /// The same without these.
+    pub(super) fn redact(&mut self, secrets: &Secrets) {
+        secrets.redact(&mut self.new);
+        if let Some(old) = &mut self.old {
+            secrets.redact(old);
+        }
+    }
+}
+
 /// How a tool ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -147,6 +183,21 @@ pub struct ToolOutcome {
     /// The command line, if one ran to its end; `ok` says whether that was exit code 0. What counts
     /// as verification is decided by who knows the rule.
     pub ran: Option<String>,
+}
+
+impl ToolOutcome {
+    /// The same without these. What ran keeps its words: they decide what counts as verification, and
+    /// are the model's own.
+    pub(super) fn redact(&mut self, secrets: &Secrets) {
+        let texts = [&mut self.shown, &mut self.raw_output];
+        for text in texts.into_iter().flatten() {
+            secrets.redact(text);
+        }
+        secrets.redact(&mut self.text);
+        for diff in &mut self.diffs {
+            diff.redact(secrets);
+        }
+    }
 }
 
 /// A question to the user.

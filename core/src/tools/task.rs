@@ -8,9 +8,16 @@ use super::step::{Assignment, Step};
 use super::workspace::Workspace;
 use crate::permission::Access;
 
-/// Tools that a subagent does not have: it has no subagents of its own, and the person, the plan
-/// and the goal are its parent's.
-const NOT_FOR_SUBAGENTS: [&str; 5] = ["task", "ask", "todo_write", "update_goal", "complete_step"];
+/// Tools that a subagent does not have: it has no subagents of its own, and the person, the plan,
+/// the folders and the goal are its parent's.
+const NOT_FOR_SUBAGENTS: [&str; 6] = [
+    "task",
+    "ask",
+    "todo_write",
+    "add_root",
+    "update_goal",
+    "complete_step",
+];
 
 /// Whether a subagent has the tool of this name, if there is one.
 pub fn is_for_subagents(name: &str) -> bool {

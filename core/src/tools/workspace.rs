@@ -8,6 +8,7 @@ use super::external::External;
 use crate::call::Confinement;
 use crate::limits::Limits;
 use crate::permission::Rules;
+use crate::secret::Secrets;
 use crate::settings::Host;
 
 /// The surroundings of a session's tools.
@@ -31,6 +32,24 @@ pub struct Workspace {
     pub external: Vec<External>,
     /// What the names of such tools begin with.
     pub external_prefixes: Vec<String>,
+    /// Keys that are in no text which a tool gives, however it came by them.
+    pub secrets: Secrets,
+    /// What of the web the tools may read.
+    pub web: Web,
+    /// Whether no folder can be added (`--workspace-only`).
+    pub closed: bool,
+}
+
+/// What of the web the tools may read, when the person allows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Web {
+    /// Nothing: there are no such tools.
+    Off,
+    /// Public addresses.
+    #[default]
+    Public,
+    /// Those of this machine and of its private networks too.
+    Private,
 }
 
 /// What confines the commands of a session, beside its roots.
@@ -38,6 +57,8 @@ pub struct Workspace {
 pub struct Sandbox {
     /// The session's folder for temporary files.
     pub tmp: String,
+    /// Folders that commands can write in beside the roots, by their real paths.
+    pub writable: Vec<String>,
     /// Whether commands reach the network.
     pub network: bool,
 }
@@ -54,6 +75,9 @@ impl Workspace {
             rules: Rules::default(),
             external: Vec::new(),
             external_prefixes: Vec::new(),
+            secrets: Secrets::default(),
+            web: Web::default(),
+            closed: false,
         }
     }
 
@@ -61,7 +85,12 @@ impl Workspace {
     pub(super) fn confinement(&self) -> Option<Box<Confinement>> {
         self.sandbox.as_ref().map(|sandbox| {
             Box::new(Confinement {
-                writable: self.roots.clone(),
+                writable: self
+                    .roots
+                    .iter()
+                    .chain(&sandbox.writable)
+                    .cloned()
+                    .collect(),
                 tmp: sandbox.tmp.clone(),
                 network: sandbox.network,
             })

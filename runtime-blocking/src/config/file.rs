@@ -25,7 +25,23 @@ struct File {
     #[serde(default)]
     verification: RawVerification,
     #[serde(default)]
+    sandbox: RawSandbox,
+    #[serde(default)]
+    web: RawWeb,
+    #[serde(default)]
     mcp: RawMcp,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawSandbox {
+    writable: Vec<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawWeb {
+    allow_private: bool,
 }
 
 #[derive(Deserialize)]
@@ -150,6 +166,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
             ask: file.permissions.ask,
             deny: file.permissions.deny,
         },
+        web_private: file.web.allow_private,
         pause_unverified: match file.pause_unverified {
             RawPause::Delivery => PauseUnverified::Delivery,
             RawPause::Always => PauseUnverified::Always,
@@ -163,6 +180,14 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
             return Err(at(command.span(), why));
         }
         settings.verification.push(command.into_inner());
+    }
+    for folder in file.sandbox.writable {
+        let path = folder.get_ref();
+        if !path.starts_with('/') && !path.starts_with("~/") {
+            let why = "must be an absolute path, or one that begins with ~/";
+            return Err(at(folder.span(), why));
+        }
+        settings.writable.push(folder.into_inner());
     }
     for (name, raw) in file.mcp.servers {
         let span = raw.span();
@@ -311,6 +336,10 @@ mod tests {
             deny = ["Bash(git push:*)"]
             [verification]
             commands = ["make smoke"]
+            [sandbox]
+            writable = ["~/.cargo", "/var/cache/mine"]
+            [web]
+            allow_private = true
             [mcp.servers.docs]
             command = "docs-mcp"
             args = ["--all"]
@@ -328,6 +357,8 @@ mod tests {
             Some("deepseek/deepseek-chat")
         );
         assert_eq!(settings.pause_unverified, PauseUnverified::Always);
+        assert_eq!(settings.writable, ["~/.cargo", "/var/cache/mine"]);
+        assert!(settings.web_private && !Settings::default().web_private);
         assert_eq!(settings.permissions.allow.len(), 2);
         assert_eq!(settings.verification, ["make smoke"]);
         assert_eq!(deepseek.base_url, "https://api.deepseek.com");
@@ -361,7 +392,8 @@ mod tests {
         check(
             "\ndefault_modell = 'x'",
             "config.toml, line 2, default_modell: unknown field `default_modell`, expected one of \
-             `default_model`, `providers`, `permissions`, `pause_unverified`, `verification`, `mcp`",
+             `default_model`, `providers`, `permissions`, `pause_unverified`, `verification`, \
+             `sandbox`, `web`, `mcp`",
         );
         check(
             "[providers.p]\nbase_url = 7",
@@ -388,6 +420,10 @@ mod tests {
             "[verification]\ncommands = ['make smoke', 'a; b']",
             "config.toml, line 2, commands: must be the words a command begins with, such as \
              \"make smoke\"",
+        );
+        check(
+            "[sandbox]\nwritable = ['/a', 'b']",
+            "config.toml, line 2, writable: must be an absolute path, or one that begins with ~/",
         );
         let price = "{ currency = 'USD', input = '1', output = '1e3' }";
         check(

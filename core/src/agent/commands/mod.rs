@@ -181,11 +181,7 @@ impl Agent {
         if let Some(session) = self.sessions.get(&key) {
             session.servers.hub.redact(&mut text);
         }
-        for provider in &self.config.settings.providers {
-            if let Some(secret) = &provider.api_key {
-                secret.redact(&mut text);
-            }
-        }
+        self.secrets().redact(&mut text);
         self.with_engine(key, |engine, cx| engine.answer_command(cx, text));
     }
 

@@ -42,10 +42,11 @@ impl Agent {
         self.answer_command(key, said);
     }
 
-    fn take_settings(&mut self, settings: Settings) -> Result<String, String> {
+    fn take_settings(&mut self, mut settings: Settings) -> Result<String, String> {
         if let Some(fault) = &settings.fault {
             return Err(fault.clone());
         }
+        self.forget_if_logged_out(&mut settings);
         let old = mem::replace(&mut self.config.settings, settings);
         let rules = match self.rules() {
             Ok(rules) => rules,
@@ -54,18 +55,24 @@ impl Agent {
                 return Err(why);
             }
         };
+        let (web, secrets) = (self.web(), self.secrets());
+        let writable = self.writable().to_vec();
         let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for key in keys {
             let Some(session) = self.sessions.get(&key) else {
                 continue;
             };
             let axes = session.axes.clone();
-            let rules = rules.clone();
+            let (rules, secrets) = (rules.clone(), secrets.clone());
+            let writable = writable.clone();
             // A script goes on where it is.
             let brain = (axes.model != models::SCRIPT).then(|| self.brain_or_nobody(&axes));
             let window = context_window(&self.config.settings, &axes.model);
             self.with_engine(key, |engine, cx| {
                 engine.set_rules(cx, rules);
+                engine.set_web(web);
+                engine.set_secrets(secrets);
+                engine.set_writable(writable);
                 if let Some(brain) = brain {
                     engine.set_brain(brain, window);
                 }

@@ -36,6 +36,26 @@ impl Agent {
         let _ = writeln!(text, "Mode: {}", axes.mode.name());
         let _ = writeln!(text, "Preset: {}", axes.preset.name());
         let _ = writeln!(text, "Approvals: {}", engine.authority().posture());
+        if !self.config.web {
+            let _ = writeln!(text, "Web: off, there are no tools for it (--web off)");
+        } else if self.config.settings.web_private {
+            let _ = writeln!(text, "Web: private addresses too (allow_private)");
+        }
+        for root in engine.roots().iter().skip(1) {
+            let _ = writeln!(text, "Folder beside it: {root}");
+        }
+        let confined = self.config.host.sandbox;
+        if confined.confines_files() {
+            let _ = writeln!(text, "Commands are kept to these folders: {confined}");
+            for folder in self.writable() {
+                let _ = writeln!(text, "Commands can write in: {folder}");
+            }
+        } else {
+            let _ = writeln!(text, "Commands are not confined: {confined}");
+        }
+        for why in &self.config.settings.not_writable {
+            let _ = writeln!(text, "Not writable: {why}");
+        }
         if let Some((used, size)) = engine.usage() {
             let _ = writeln!(text, "Context: {used} of {size} tokens");
         }

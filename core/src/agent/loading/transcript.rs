@@ -231,6 +231,7 @@ impl Agent {
                 | Output::Withdraw { .. }
                 | Output::Finished(_)
                 | Output::Decided(_)
+                | Output::Rooted { .. }
                 | Output::Log(_) => {}
             }
         }

@@ -91,6 +91,7 @@ impl Launches {
             | Output::Withdraw { .. }
             | Output::Finished(_)
             | Output::Decided(_)
+            | Output::Rooted { .. }
             | Output::Log(_) => false,
         });
     }

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::super::logout::LOGGED_OUT;
 use super::super::options::Axes;
 use super::super::{Agent, Preset, models, prompts};
 use super::{auth_required, refused};
@@ -13,8 +14,9 @@ use crate::engine::{
     system_prompt,
 };
 use crate::permission::Rules;
+use crate::secret::Secrets;
 use crate::settings::Settings;
-use crate::tools::Workspace;
+use crate::tools::{Web, Workspace};
 use crate::wire::text::cut;
 use crate::wire::{RequestKey, RpcError};
 
@@ -50,6 +52,7 @@ impl Agent {
             )
         })?;
         match models::how_to(settings, choice.provider) {
+            Some(_) if self.logged_out => Err(auth_required(&choice.name(), LOGGED_OUT)),
             Some(how_to) => Err(auth_required(&choice.name(), &how_to)),
             None => Ok(choice.name()),
         }
@@ -109,6 +112,9 @@ impl Agent {
                 );
                 workspace.rules = rules.clone();
                 workspace.sandbox = self.sandbox(&id);
+                workspace.web = self.web();
+                workspace.secrets = self.secrets();
+                workspace.closed = self.config.workspace_only;
                 workspace
             },
             authority: Authority::new(self.config.permission_mode, rules, &self.config.limits),
@@ -126,6 +132,27 @@ impl Agent {
         Ok(Engine::new(setup, &self.config.limits))
     }
 
+    /// The keys that nothing of may be shown.
+    pub(in crate::agent) fn secrets(&self) -> Secrets {
+        let settings = &self.config.settings;
+        let keys = settings
+            .providers
+            .iter()
+            .filter_map(|it| it.api_key.as_ref());
+        let others = settings.secrets.iter();
+        let others = others.filter(|it| !keys.clone().any(|key| key == *it));
+        Secrets::new(keys.clone().chain(others).cloned())
+    }
+
+    /// What of the web the tools of sessions may read.
+    pub(in crate::agent) fn web(&self) -> Web {
+        match (self.config.web, self.config.settings.web_private) {
+            (false, _) => Web::Off,
+            (true, false) => Web::Public,
+            (true, true) => Web::Private,
+        }
+    }
+
     pub(in crate::agent) fn rules(&self) -> Result<Rules, String> {
         Rules::parse(
             &self.config.settings.permissions,
@@ -136,6 +163,10 @@ impl Agent {
 
     /// Who answers for these axes, or that nobody does.
     pub(in crate::agent) fn brain_or_nobody(&self, axes: &Axes) -> Brain {
+        let choice = models::find(&self.config.settings, &axes.model);
+        if self.logged_out && choice.is_ok_and(|choice| !choice.provider.usable()) {
+            return Brain::Nobody(LOGGED_OUT.into());
+        }
         self.brain(axes).unwrap_or_else(|why| {
             let why = self.usable_model().err().map_or(why, |error| error.message);
             Brain::Nobody(why)

@@ -526,7 +526,52 @@ fn a_rule_that_is_not_understood_is_a_clear_error() {
     );
     check(
         "grep(x)",
-        "permissions.deny: `grep(x)`: `grep` takes no pattern; Read, Edit and Bash do",
+        "permissions.deny: `grep(x)`: `grep` takes no pattern; Read, Edit, Bash and \
+         WebFetch do",
     );
     check("Read()", "permissions.deny: `Read()`: the pattern is empty");
+}
+
+#[test]
+fn a_rule_about_the_web_is_about_hosts() {
+    let ask = |host: &str| Action::new("web_fetch", Access::Network(host.into()));
+    let read = |list: &str, rule: &str| {
+        let rules = Vec::from([String::from(rule)]);
+        let mut permissions = Permissions::default();
+        match list {
+            "allow" => permissions.allow = rules,
+            _ => permissions.deny = rules,
+        }
+        Rules::parse(&permissions, None).expect(rule)
+    };
+    for (rule, host, allows, denies) in [
+        ("WebFetch", "a.test", true, true),
+        ("web_fetch", "a.test", true, true),
+        ("WebFetch(domain:a.test)", "a.test", true, true),
+        ("WebFetch(domain:A.Test.)", "a.test", true, true),
+        ("WebFetch(domain:a.test)", "b.a.test", false, true),
+        ("WebFetch(domain:a.test)", "ba.test", false, false),
+        ("WebFetch(domain:a.test)", "a.test.b", false, false),
+        ("WebFetch(domain:*.a.test)", "b.a.test", true, true),
+        ("WebFetch(domain:*.a.test)", "c.b.a.test", true, true),
+        ("WebFetch(domain:*.a.test)", "a.test", false, true),
+        ("WebFetch(domain:*.a.test)", "ba.test", false, false),
+        ("WebFetch(domain:[::1])", "::1", true, true),
+        ("Read", "a.test", false, false),
+        ("Bash", "a.test", false, false),
+    ] {
+        let allowed = read("allow", rule).allowing(&ask(host)).is_some();
+        let denied = read("deny", rule);
+        let denied = matches!(denied.denying(&ask(host)), Covered::By(_));
+        assert_eq!((allowed, denied), (allows, denies), "{rule} {host}");
+    }
+    for bad in [
+        "WebFetch(a.test)",
+        "WebFetch(domain:)",
+        "WebFetch(domain:a/b)",
+    ] {
+        let mut permissions = Permissions::default();
+        permissions.deny.push(bad.into());
+        assert!(Rules::parse(&permissions, None).is_err(), "{bad}");
+    }
 }

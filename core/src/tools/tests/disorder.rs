@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const CALLS: [(&str, &str); 16] = [
+const CALLS: [(&str, &str); 18] = [
     ("read_file", r#"{"path":"a"}"#),
     ("write_file", r#"{"path":"a","content":"x"}"#),
     (
@@ -33,6 +33,8 @@ const CALLS: [(&str, &str); 16] = [
         r#"{"todos":[{"content":"a","status":"pending"}]}"#,
     ),
     ("ask", r#"{"questions":[{"question":"a"}]}"#),
+    ("web_fetch", r#"{"url":"http://a.test/"}"#),
+    ("add_root", r#"{"path":"/out/a"}"#),
 ];
 
 /// A small generator: the same numbers in every run.
@@ -102,7 +104,7 @@ fn news_and_answers_in_any_order_never_panic_and_a_run_ends_once() {
         let mut run = world.start(name, arguments);
         let (mut open, mut ends) = (false, 0);
         for _ in 0..30 {
-            match dice.below(12) {
+            match dice.below(13) {
                 0 => run.permitted(),
                 1 => run.denied("no"),
                 2 => run.answered(vec![Answer::Unanswered]),
@@ -124,6 +126,15 @@ fn news_and_answers_in_any_order_never_panic_and_a_run_ends_once() {
                 8 | 9 => {
                     world.news(&mut run, News::Done(outcome(&mut dice)));
                     open = false;
+                }
+                10 => {
+                    let (status, headers) = match dice.below(4) {
+                        0 => (302, vec![("location".into(), "http://b.test/".into())]),
+                        1 => (302, vec![("location".into(), "x:".into())]),
+                        2 => (200, vec![("content-type".into(), "image/png".into())]),
+                        _ => (200, Vec::new()),
+                    };
+                    world.news(&mut run, News::Opened(Opened { status, headers }));
                 }
                 _ => {}
             }

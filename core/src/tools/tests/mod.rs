@@ -5,9 +5,11 @@
     reason = "what a test does not expect is one thing: a failure"
 )]
 
+mod add_root;
 mod bash;
 mod disorder;
 mod files;
 mod gate;
 mod goal;
 mod host;
+mod web;
