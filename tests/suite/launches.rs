@@ -29,6 +29,9 @@ done
 const SCRIPT: &str = "{\"when\":{\"prompt_contains\":\"look\"}}\n\
     {\"tool\":\"docs__look\",\"args\":{},\"id\":\"t\"}\n{\"finish\":\"tool_calls\"}\n\
     {\"text\":\"over\"}\n{\"finish\":\"stop\"}\n\
+    {\"when\":{\"prompt_contains\":\"work\"}}\n\
+    {\"tool\":\"bash\",\"args\":{\"command\":\"true\"},\"id\":\"w\"}\n{\"finish\":\"tool_calls\"}\n\
+    {\"text\":\"over\"}\n{\"finish\":\"stop\"}\n\
     {\"when\":{\"prompt_contains\":\"hello\"}}\n{\"text\":\"hi\"}\n{\"finish\":\"stop\"}\n";
 
 fn project() -> Place {
@@ -105,12 +108,16 @@ fn a_projects_server_runs_once_it_is_approved_and_ends_with_its_session_and_with
         let (mut agent, session) = start(name, &place);
         stands(&mut agent, &session, "pending");
         assert_eq!(pids(&place), [0; 0], "{name}");
-        agent.ask(&json::prompt(1, &session, "hello"));
+        // What the turn asks waits behind that card, so that the turn does not end before it.
+        agent.ask(&json::prompt(1, &session, "work"));
         let server = stands(&mut agent, &session, "ready");
         assert_eq!(server["tools"], 1, "{name}");
-        assert_eq!(agent.asked.len(), 1, "{name}");
+        let about = |card: &Value| card["toolCall"]["name"].clone();
+        let asked: Vec<Value> = agent.asked.iter().map(about).collect();
+        assert_eq!(asked, ["mcp_launch", "bash"], "{name}");
         agent.ask(&json::prompt(2, &session, "look"));
-        assert_eq!(json::tool_ends(&agent.frames, &session), ["completed"]);
+        let ends = json::tool_ends(&agent.frames, &session);
+        assert_eq!(ends, ["completed"; 3], "{name}");
         assert!(approvals(&place).is_some_and(|it| it.contains("\"docs\"")));
         private(&place.home().join("mcp-approvals.json"));
         let first = pids(&place);
@@ -142,7 +149,7 @@ fn a_server_that_crashed_is_started_again_by_the_next_call() {
     for name in PROGRAMS {
         let place = project();
         let (mut agent, session) = start(name, &place);
-        agent.ask(&json::prompt(1, &session, "hello"));
+        agent.ask(&json::prompt(1, &session, "work"));
         stands(&mut agent, &session, "ready");
         let first = pids(&place);
         let killed = Command::new("kill")
@@ -152,7 +159,8 @@ fn a_server_that_crashed_is_started_again_by_the_next_call() {
         assert!(killed.is_ok_and(|it| it.success()));
         stands(&mut agent, &session, "idle");
         agent.ask(&json::prompt(2, &session, "look"));
-        assert_eq!(json::tool_ends(&agent.frames, &session), ["completed"]);
+        let ends = json::tool_ends(&agent.frames, &session);
+        assert_eq!(ends, ["completed"; 3], "{name}");
         stands(&mut agent, &session, "ready");
         assert_eq!(pids(&place).len(), 4, "{name}");
         agent.finish().1.check();

@@ -16,6 +16,13 @@ use super::{Running, Stage};
 use crate::render::styles::{BAD, GOOD, styled};
 use crate::render::text::one_line;
 
+/// What a card is called that asks whether an MCP server of the project may start.
+const LAUNCH: &str = "mcp_launch";
+
+fn is_launch(request: &RequestPermissionRequest) -> bool {
+    request.tool_call.name.as_deref() == Some(LAUNCH)
+}
+
 /// A card that waits for the person.
 pub(super) struct Card {
     asked: Asked<RequestPermission>,
@@ -35,6 +42,14 @@ impl Running {
             Approvals::AllowAll => {
                 let allow = of_kind(&request.options, PermissionOptionKind::AllowOnce).cloned();
                 self.settle(asked, &request, allow, Some("--yes"));
+            }
+            Approvals::Nobody if is_launch(&request) => {
+                self.output.warn(&format!(
+                    "{} There is no terminal to ask on: not started. `reasonix mcp approve` \
+                     allows it.",
+                    title_of(&request)
+                ));
+                self.settle(asked, &request, None, Some("nobody to ask"));
             }
             Approvals::Nobody => {
                 let title = title_of(&request);
@@ -120,7 +135,9 @@ impl Running {
             false => of_kind(&request.options, PermissionOptionKind::RejectOnce).cloned(),
         });
         let allowed = option.as_ref().is_some_and(|option| allows(option.kind));
-        if !allowed && !self.interrupted {
+        // What the turn was given to do goes on without a server that nobody was asked about.
+        let beside = is_launch(request) && self.turn.approvals == Approvals::Nobody;
+        if !allowed && !self.interrupted && !beside {
             self.denied += 1;
         }
         self.output.json(&Line::Permission {

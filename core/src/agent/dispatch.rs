@@ -102,6 +102,7 @@ impl Agent {
             AgentEvent::Ready { turn } => {
                 if let Some(key) = self.turns.get(&turn).copied() {
                     self.flush(key);
+                    self.ask_to_launch(key);
                     self.enqueue(key);
                 }
             }

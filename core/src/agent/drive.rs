@@ -530,6 +530,7 @@ impl Agent {
     /// Answers the prompt.
     pub(super) fn answer_prompt(&mut self, key: SessionKey, ending: Ending) {
         self.tell_drift(key);
+        self.withdraw_launch(key, None);
         let mut outcome = self.turn_outcome(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;

@@ -1,15 +1,15 @@
 //! The person decides which servers of a project are started: by a card, or by `/mcp`.
 //!
 //! A card is asked while a prompt runs, and holds up nothing: the model works on, and a card of its
-//! turn waits behind this one, since a person is asked one thing at a time. It stays open when the
-//! turn ends first.
+//! turn waits behind this one, since a person is asked one thing at a time. To the client it is a tool
+//! call of the turn, and it is withdrawn when the turn ends first.
 //!
 //! | answer | the server |
 //! | --- | --- |
 //! | once | starts; so it does for as long as the session is open |
 //! | always | starts; so it does in this project, until its entry changes or it is taken back |
 //! | no | is disabled in this session |
-//! | anything else, or the turn is cancelled | goes on waiting; asked again with the next prompt |
+//! | anything else, or the turn is over | goes on waiting; asked again with the next prompt |
 //!
 //! Where the posture lets nothing be asked, nothing is; in a session that only reads nothing of a
 //! project's file is started, approved or not.
@@ -19,18 +19,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::agent::session::Session;
+use super::card;
+use crate::agent::session::Waiting;
 use crate::agent::{Agent, cards};
 use crate::engine::{CardId, Output};
 use crate::ids::{AskId, SessionKey};
-use crate::mcp::approval::PROJECT_FILE;
 use crate::permission::{Access, Action, Posture, Verdict};
 use crate::protocol::ClientAnswer;
 use crate::protocol::methods::RequestPermission;
-use crate::protocol::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionRequest, ToolCallContent,
-    ToolCallStatus, ToolCallUpdate, ToolKind,
-};
 
 /// What the person is asked, and what they said, in one session.
 #[derive(Default)]
@@ -39,14 +35,25 @@ pub(in crate::agent) struct Launches {
     waiting: Vec<String>,
     /// Those of them that they were asked about since the prompt began.
     asked: BTreeSet<String>,
-    /// The card that is open, and whose.
-    open: Option<(AskId, String)>,
+    /// The card that is open.
+    open: Option<Open>,
+    /// Cards that were asked.
+    count: u32,
     /// Cards of the turn that wait for that one.
     behind: VecDeque<Output>,
     /// Servers that were approved, in a session that only reads.
     held: Vec<String>,
     /// Names and entries that may be started in this session.
     allowed: BTreeSet<(String, String)>,
+}
+
+/// A card that is open.
+struct Open {
+    ask: AskId,
+    /// What the client knows it as.
+    call: String,
+    /// The server.
+    name: String,
 }
 
 impl Launches {
@@ -70,7 +77,7 @@ impl Launches {
         self.waiting.clear();
         self.held.clear();
         self.asked.clear();
-        self.open.take().map(|(ask, _)| ask)
+        self.open.take().map(|open| open.ask)
     }
 
     fn settle(&mut self, name: &str) {
@@ -125,7 +132,8 @@ impl Agent {
         };
         let launches = &session.servers.project.launches;
         let busy = launches.open.is_some() || !session.asks.is_empty();
-        if busy || session.turn.is_none() || session.cancelled || session.command {
+        let behind = session.replaying > 0 || !session.outbox.is_empty();
+        if busy || behind || session.cancelled || session.command {
             return;
         }
         let mut waiting = launches.waiting.iter();
@@ -135,7 +143,7 @@ impl Agent {
         else {
             return;
         };
-        let action = Action::new("mcp_launch", Access::Other).protected();
+        let action = Action::new(card::NAME, Access::Other).protected();
         let may_ask = match session.engine.authority().decide(&action) {
             Verdict::Ask { .. } => true,
             // It is protected: nothing but the person allows it.
@@ -145,14 +153,38 @@ impl Agent {
             return;
         }
         let keeps = !self.config.ephemeral && self.config.host.home.is_some();
-        let request = card(session, &name, keeps);
-        let launches = &mut session.servers.project.launches;
-        launches.asked.insert(name.clone());
-        // Who cannot be asked has not approved it.
-        if let Ok(ask) = self.side.ask::<RequestPermission>(&request) {
-            launches.open = Some((ask, name));
-            self.asks.insert(ask, key);
+        let number = session.servers.project.launches.count + 1;
+        let call = format!("mcp-launch-{number}");
+        let announced = card::announced(session, &name, &call);
+        let Some(mut turn) = session.turn.and_then(|turn| self.side.turn(turn)) else {
+            return;
+        };
+        // Without room it is asked when there is some.
+        if turn.update(&announced).is_err() {
+            return;
         }
+        let request = card::card(session, &name, &call, keeps);
+        let launches = &mut session.servers.project.launches;
+        launches.count = number;
+        launches.asked.insert(name.clone());
+        match self.side.ask::<RequestPermission>(&request) {
+            Ok(ask) => {
+                launches.open = Some(Open { ask, call, name });
+                self.asks.insert(ask, key);
+            }
+            // Who cannot be asked has not approved it.
+            Err(_) => self.show_launch_ended(key, &name, &call, None),
+        }
+    }
+
+    fn show_launch_ended(
+        &mut self,
+        key: SessionKey,
+        name: &str,
+        call: &str,
+        decided: Option<bool>,
+    ) {
+        self.show_in_order(key, Waiting::Drawn(card::ended(name, call, decided)));
     }
 
     /// Whether servers of the project's file may run in a session as it stands.
@@ -189,7 +221,7 @@ impl Agent {
             return false;
         };
         let launches = &mut session.servers.project.launches;
-        let Some((_, name)) = launches.open.take_if(|(open, _)| *open == ask) else {
+        let Some(Open { call, name, .. }) = launches.open.take_if(|open| open.ask == ask) else {
             return false;
         };
         let chosen = if let ClientAnswer::RequestPermission(Ok(reply)) = answer {
@@ -197,6 +229,12 @@ impl Agent {
         } else {
             None
         };
+        let decided = match chosen {
+            Some(cards::ALLOW_ONCE | cards::ALLOW_ALWAYS) => Some(true),
+            Some(cards::REJECT_ONCE) => Some(false),
+            Some(_) | None => None,
+        };
+        self.show_launch_ended(key, &name, &call, decided);
         match chosen {
             Some(cards::ALLOW_ONCE) => self.allow_launch(key, &name),
             Some(cards::ALLOW_ALWAYS) => {
@@ -256,10 +294,11 @@ impl Agent {
             return;
         };
         let open = &mut session.servers.project.launches.open;
-        let ours = open.take_if(|(_, about)| name.is_none_or(|name| about == name));
-        if let Some((ask, _)) = ours {
+        let ours = open.take_if(|open| name.is_none_or(|name| open.name == name));
+        if let Some(Open { ask, call, name }) = ours {
             self.asks.remove(&ask);
             self.side.withdraw(ask);
+            self.show_launch_ended(key, &name, &call, None);
         }
     }
 
@@ -274,40 +313,4 @@ impl Agent {
         }
         self.ask_to_launch(key);
     }
-}
-
-fn card(session: &Session, name: &str, keeps: bool) -> RequestPermissionRequest {
-    let hub = &session.servers.hub;
-    let slug = hub.status().find(|it| it.name == name).map(|it| it.slug);
-    let mut about = ToolCallUpdate::new(format!("mcp-launch-{}", slug.unwrap_or_default()));
-    about.title = Some(format!("Start the MCP server {name} of this project?"));
-    about.kind = Some(ToolKind::Execute);
-    about.status = Some(ToolCallStatus::Pending);
-    let text = format!(
-        "{PROJECT_FILE} of {} names it. It runs with your rights, outside of any sandbox.\n\n{}",
-        session.cwd,
-        hub.details(name).unwrap_or_default()
-    );
-    about.content = Some(Vec::from([ToolCallContent::text(text)]));
-    let option = |id: &str, name: &str, kind| PermissionOption::new(id, name, kind);
-    let mut options = Vec::from([
-        option(
-            cards::ALLOW_ONCE,
-            "Start it in this session",
-            PermissionOptionKind::AllowOnce,
-        ),
-        option(
-            cards::ALLOW_ALWAYS,
-            "Always start it in this project, until its entry changes",
-            PermissionOptionKind::AllowAlways,
-        ),
-        option(
-            cards::REJECT_ONCE,
-            "Do not start it",
-            PermissionOptionKind::RejectOnce,
-        ),
-    ]);
-    // Where nothing is kept, always would be no more than once.
-    options.retain(|it| keeps || it.kind != PermissionOptionKind::AllowAlways);
-    RequestPermissionRequest::new(session.id.clone(), about, options)
 }

@@ -2,6 +2,7 @@
 //! calls of a server, from a server's questions to the person. Decides nothing: what may run is the
 //! gate's affair, how a server is spoken with that of `mcp`.
 
+mod card;
 mod entries;
 mod kept;
 mod launch;
@@ -122,6 +123,7 @@ impl Agent {
         if session.servers.known && session.servers.entries == entries {
             return;
         }
+        self.withdraw_launch(key, None);
         self.close_servers(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;

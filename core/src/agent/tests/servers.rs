@@ -76,7 +76,10 @@ impl World {
     /// The number of the card about a launch, which is there.
     #[track_caller]
     fn launch_card(&mut self) -> (u64, String) {
-        let line = self.sees("mcp-launch-");
+        let announced = self.sees("\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"mcp-launch-");
+        assert!(announced.contains("\"status\":\"pending\""), "{announced}");
+        let line = self.sees("session/request_permission");
+        assert!(line.contains("mcp-launch-"), "{line}");
         let card: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         (card["id"].as_u64().expect("a number"), line)
     }
@@ -102,7 +105,7 @@ impl World {
 
 #[test]
 fn a_launch_is_asked_about_while_the_turn_goes_on_and_always_means_this_entry_here() {
-    let mut world = opened(&disk(ONE), HI);
+    let mut world = opened(&disk(ONE), HANG);
     assert_eq!(world.servers(), ["docs pending"]);
     assert!(!world.has("request_permission"), "there is no prompt yet");
     world.go();
@@ -115,12 +118,13 @@ fn a_launch_is_asked_about_while_the_turn_goes_on_and_always_means_this_entry_he
     ] {
         assert!(card.contains(part), "{card}");
     }
-    world.sees("\"stopReason\":\"end_turn\"");
+    world.sees("\"text\":\"I\""); // the model works on
     assert_eq!(
         (world.servers(), world.running()),
         (vec("docs pending"), Vec::new())
     );
     world.chooses(id, "allow_always");
+    world.sees("\"status\":\"completed\"");
     assert_eq!(world.servers(), ["docs connecting"]);
     assert_eq!(world.running(), ["docs-mcp --all"]);
     // Another session: it is not asked again.
@@ -150,14 +154,17 @@ fn vec(one: &str) -> Vec<String> {
 #[test]
 fn what_an_answer_to_a_launch_card_means() {
     let check = |reply: &str, server: &str, runs: bool, kept: bool, asks_again: bool| {
-        let mut world = opened(&disk(ONE), HI);
+        let mut world = opened(&disk(ONE), HANG);
         world.go();
         let (id, _) = world.launch_card();
         world.say(&format!("\"id\":{id},{reply}"));
+        let ended = world.sees("\"sessionUpdate\":\"tool_call_update\"");
+        assert_eq!(ended.contains("completed"), runs, "{reply}: {ended}");
         assert_eq!(world.servers(), [server], "{reply}");
         assert_eq!(!world.running().is_empty(), runs, "{reply}");
         let files = &world.disk.as_ref().expect("a disk").files;
         assert_eq!(files.contains_key(APPROVALS), kept, "{reply}");
+        world.cancel();
         world.lines.clear();
         world.go();
         assert_eq!(world.has("mcp-launch-"), asks_again, "{reply}");
@@ -188,17 +195,30 @@ fn what_an_answer_to_a_launch_card_means() {
 }
 
 #[test]
+fn a_card_of_a_launch_ends_with_its_turn_and_the_next_prompt_asks_again() {
+    let mut world = opened(&disk(ONE), HI);
+    world.go();
+    let (id, _) = world.launch_card();
+    world.sees("$/cancel_request");
+    let ended = world.sees("tool_call_update");
+    assert!(ended.contains("/mcp approve docs starts it"), "{ended}");
+    world.sees("\"stopReason\":\"end_turn\"");
+    world.chooses(id, "allow_once"); // too late
+    assert_eq!(
+        (world.servers(), world.running()),
+        (vec("docs pending"), Vec::new())
+    );
+    world.go();
+    world.launch_card();
+}
+
+#[test]
 fn servers_are_asked_about_one_after_the_other() {
-    let mut world = opened(&disk(TWO), HI);
-    world.held = |call| matches!(call, Call::Process(_) | Call::Http(_));
+    let mut world = opened(&disk(TWO), HANG);
     world.go();
     let (first, card) = world.launch_card();
     assert!(card.contains("a-mcp") && !world.has("b-mcp"));
     world.chooses(first, "reject_once");
-    // The turn is over: the next prompt asks about the next one.
-    assert!(!world.has("mcp-launch-"));
-    world.lines.clear();
-    world.go();
     let (second, card) = world.launch_card();
     assert!(card.contains("b-mcp"));
     world.chooses(second, "allow_once");
@@ -234,7 +254,7 @@ fn a_card_of_the_turn_waits_behind_that_of_a_launch() {
 #[test]
 fn nobody_is_asked_where_the_posture_asks_nobody_and_a_session_that_reads_starts_nothing() {
     let approved = {
-        let mut world = opened(&disk(ONE), HI);
+        let mut world = opened(&disk(ONE), HANG);
         world.go();
         let (id, _) = world.launch_card();
         world.chooses(id, "allow_always");
@@ -319,7 +339,7 @@ fn approvals_that_cannot_be_read_approve_nothing_and_stay_as_they_are() {
     broken
         .files
         .insert(APPROVALS.into(), b"{\"schemaVersion\":9}".to_vec());
-    let mut world = world_with(&broken, HI, |_| {});
+    let mut world = world_with(&broken, HANG, |_| {});
     world.held = |call| matches!(call, Call::Process(_));
     world.open_session(100);
     world.sees("another version of this program");
@@ -363,13 +383,6 @@ fn the_person_approves_and_takes_back_by_a_command() {
     assert_eq!(again.servers(), ["docs pending"]);
     again.go();
     again.launch_card();
-    // Typed while the card is open, it is the answer.
-    let mut world = opened(&disk(ONE), HI);
-    world.go();
-    world.launch_card();
-    let said = world.types("/mcp approve docs");
-    assert!(said.contains("docs may be started"), "{said}");
-    assert_eq!(world.running(), ["docs-mcp --all"]);
     let said = world.types("/mcp what");
     assert!(said.contains("Say /mcp"), "{said}");
 }
