@@ -20,7 +20,10 @@ const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42
 #[derive(Clone, Debug)]
 enum Block {
     Text(String),
+    /// With what a client may say beside it.
+    Noted(String),
     Picture,
+    NotedPicture,
     Link,
     Resource(String),
 }
@@ -29,7 +32,11 @@ impl Block {
     fn json(&self) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::Noted(text) => json!({"type": "text", "text": text,
+                "annotations": {"audience": ["user"], "priority": 0.5}, "_meta": {"z": [1], "a": text}}),
             Self::Picture => json!({"type": "image", "mimeType": "image/png", "data": PICTURE}),
+            Self::NotedPicture => json!({"type": "image", "mimeType": "image/png", "data": PICTURE,
+                "uri": "file:///w/p.png", "annotations": {"lastModified": "2026"}, "_meta": {"n": 1}}),
             Self::Link => {
                 json!({"type": "resource_link", "uri": "file:///w/a.txt", "name": "a.txt"})
             }
@@ -218,7 +225,9 @@ fn words() -> impl Strategy<Value = Words> {
 fn act() -> impl Strategy<Value = Act> {
     let block = prop_oneof![
         6 => "[a-zß🙂@./ ]{0,12}x".prop_map(Block::Text),
+        2 => "[a-z ]{0,8}x".prop_map(Block::Noted),
         1 => Just(Block::Picture),
+        1 => Just(Block::NotedPicture),
         1 => Just(Block::Link),
         1 => "[a-z<>&\n ]{0,12}".prop_map(Block::Resource),
     ];
@@ -274,7 +283,7 @@ impl Window {
             line.push_str(text);
             return;
         }
-        if content["type"] == "text" {
+        if content["type"] == "text" && content.as_object().is_some_and(|it| it.len() == 2) {
             content = Value::String(text.unwrap_or_default());
         }
         self.message = message;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::record::{Shown, User};
 use crate::model::Part;
-use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource};
+use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource, ImageContent, TextContent};
 
 /// Where attachments go, beneath the working directory.
 pub(super) const FOLDER: &str = ".reasonix/attachments";
@@ -34,6 +34,13 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
+    /// Whether it is one text and nothing else.
+    pub(super) fn is_one_text(&self) -> bool {
+        let shown = self.shown.as_deref();
+        let alone = |shown: &[Shown]| matches!(shown, [one] if one.text().is_some());
+        self.files.is_empty() && shown.is_none_or(alone)
+    }
+
     /// Its text.
     pub(super) fn text(&self) -> &str {
         match self.parts.first() {
@@ -68,13 +75,7 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     let mut files: Vec<Attachment> = Vec::new();
     let mut shown = Vec::new();
     for (n, block) in blocks.iter().enumerate() {
-        shown.push(match block {
-            ContentBlock::Text(content) => Shown::Text(content.text.clone()),
-            ContentBlock::Image(_) => Shown::Image(images.len()),
-            ContentBlock::Audio(_) | ContentBlock::ResourceLink(_) | ContentBlock::Resource(_) => {
-                Shown::Block(serde_json::to_string(block).unwrap_or_default())
-            }
-        });
+        shown.push(as_shown(block, images.len()));
         match block {
             ContentBlock::Text(content) => texts.push(content.text.clone()),
             ContentBlock::Image(content) => {
@@ -125,6 +126,44 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     })
 }
 
+/// What the person is shown of a block, whose picture is the one at `at` if it is one. What its text
+/// or its bytes are is kept once: with the message.
+fn as_shown(block: &ContentBlock, at: usize) -> Shown {
+    let json = |block: ContentBlock| serde_json::to_string(&block).unwrap_or_default();
+    match block {
+        ContentBlock::Text(it) if it.annotations.is_none() && it.meta.is_none() => {
+            Shown::Text(it.text.clone())
+        }
+        ContentBlock::Text(it) => {
+            let mut rest = TextContent::new("");
+            rest.annotations.clone_from(&it.annotations);
+            rest.meta.clone_from(&it.meta);
+            Shown::TextBlock {
+                text: it.text.clone(),
+                block: json(ContentBlock::Text(rest)),
+            }
+        }
+        ContentBlock::Image(it)
+            if it.uri.is_none() && it.annotations.is_none() && it.meta.is_none() =>
+        {
+            Shown::Image(at)
+        }
+        ContentBlock::Image(it) => {
+            let mut rest = ImageContent::new("", it.mime_type.clone());
+            rest.uri.clone_from(&it.uri);
+            rest.annotations.clone_from(&it.annotations);
+            rest.meta.clone_from(&it.meta);
+            Shown::ImageBlock {
+                at,
+                block: json(ContentBlock::Image(rest)),
+            }
+        }
+        ContentBlock::Audio(_) | ContentBlock::ResourceLink(_) | ContentBlock::Resource(_) => {
+            Shown::Block(json(block.clone()))
+        }
+    }
+}
+
 /// What a session is called after its first prompt: the text, white space collapsed, at most `max`
 /// characters. Empty if there is no text.
 pub(super) fn title(blocks: &[ContentBlock], max: usize) -> String {
@@ -135,13 +174,7 @@ pub(super) fn title(blocks: &[ContentBlock], max: usize) -> String {
 pub(super) fn title_of(user: &User, max: usize) -> String {
     match &user.shown {
         None => title_words([user.text.as_str()].into_iter(), max),
-        Some(shown) => {
-            let texts = shown.iter().filter_map(|part| match part {
-                Shown::Text(text) => Some(text.as_str()),
-                Shown::Image(_) | Shown::Block(_) => None,
-            });
-            title_words(texts, max)
-        }
+        Some(shown) => title_words(shown.iter().filter_map(Shown::text), max),
     }
 }
 
@@ -236,7 +269,7 @@ fn attribute(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::protocol::schema::{
-        BlobResourceContents, EmbeddedResource, ImageContent, ResourceLink, TextResourceContents,
+        BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents,
     };
     use alloc::string::ToString;
     use alloc::vec;
@@ -290,6 +323,35 @@ mod tests {
         assert!(text_of(&prompt).ends_with(".png"));
         assert!(matches!(&prompt.parts[1], Part::Image { mime, .. } if mime == "image/png"));
         assert_eq!(prompt.files.len(), 1);
+    }
+
+    #[test]
+    fn what_a_block_says_beside_its_text_or_picture_is_kept_without_them() {
+        for (block, expected) in [
+            (r#"{"type":"text","text":"a"}"#, None),
+            (
+                r#"{"type":"text","text":"a","annotations":{"audience":["user"],"priority":0.50},"_meta":{"z":1,"a":2}}"#,
+                Some(Shown::TextBlock {
+                    text: "a".into(),
+                    block: r#"{"type":"text","text":"","annotations":{"audience":["user"],"priority":0.50},"_meta":{"z":1,"a":2}}"#.into(),
+                }),
+            ),
+            (
+                &format!(r#"{{"type":"image","data":"{PNG}","mimeType":"image/png"}}"#),
+                Some(Shown::Image(0)),
+            ),
+            (
+                &format!(r#"{{"type":"image","data":"{PNG}","mimeType":"image/png","uri":"file:///x","_meta":{{"b":[]}}}}"#),
+                Some(Shown::ImageBlock {
+                    at: 0,
+                    block: r#"{"type":"image","data":"","mimeType":"image/png","uri":"file:///x","_meta":{"b":[]}}"#.into(),
+                }),
+            ),
+        ] {
+            let parsed: ContentBlock = serde_json::from_str(block).expect("a block");
+            let prompt = read(&[parsed]).expect("it can be used");
+            assert_eq!(prompt.shown, expected.map(|one| vec![one]), "{block}");
+        }
     }
 
     #[test]

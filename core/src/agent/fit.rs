@@ -20,8 +20,17 @@ pub(super) fn pieces<'a>(
     text: &'a str,
     limits: &Limits,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
+    pieces_beside(text, 0, limits)
+}
+
+/// The same, with so many bytes beside each.
+pub(super) fn pieces_beside<'a>(
+    text: &'a str,
+    beside: usize,
+    limits: &Limits,
+) -> impl Iterator<Item = &'a str> + use<'a> {
     // A piece is never empty: a character fits into any frame that the limits allow.
-    let most = limits.max_out_frame.saturating_sub(AROUND).max(16);
+    let most = limits.max_out_frame.saturating_sub(AROUND + beside).max(16);
     let mut rest = text;
     core::iter::from_fn(move || {
         if rest.is_empty() {

@@ -7,15 +7,15 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::fit::{self, Room};
-use crate::engine::record::{Author, Reason, Record, Said, Shown, Subagent, User};
+use crate::engine::record::{Author, Image, Reason, Record, Said, Shown, Subagent, User};
 use crate::engine::{Compacting, Update};
 use crate::limits::Limits;
 use crate::protocol::schema::{
     CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock,
     ContentChunk, Diff, ImageContent, Json, Meta, Notice, NoticeSeverity, Patch, PlanEntry,
     PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved, PlanUpdate, PlanUpdateContent,
-    SessionMessage, SessionReference, SessionUpdate, SubagentUpdate, ToolCall, ToolCallContent,
-    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
+    SessionMessage, SessionReference, SessionUpdate, SubagentUpdate, TextContent, ToolCall,
+    ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
 use crate::tools::{self, Todo, TodoStatus};
 
@@ -216,6 +216,13 @@ fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
                 match part {
                     Shown::Text(said) => text(&mut blocks, said),
                     Shown::Image(at) => image(&mut blocks, *at),
+                    Shown::TextBlock { text, block } => {
+                        blocks.extend(text_blocks(text, block, limits));
+                    }
+                    Shown::ImageBlock { at, block } => {
+                        let image = user.images.get(*at);
+                        blocks.extend(image.map(|image| image_block(image, block)));
+                    }
                     // What a later version wrote and this one cannot read is left out.
                     Shown::Block(json) => blocks.extend(serde_json::from_str(json)),
                 }
@@ -231,6 +238,39 @@ fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
             SessionUpdate::UserMessageChunk(chunk)
         })
         .collect()
+}
+
+/// A text in pieces, with what its block says beside it: with all of them where that is little.
+fn text_blocks(text: &str, block: &str, limits: &Limits) -> Vec<ContentBlock> {
+    let beside = match serde_json::from_str(block) {
+        Ok(ContentBlock::Text(beside)) => Some(beside),
+        // What a later version wrote and this one cannot read is left out.
+        Ok(_) | Err(_) => None,
+    };
+    let little = block.len() <= DATA;
+    let piece = |(n, piece): (usize, &str)| {
+        let mut content = TextContent::new(piece);
+        if let Some(beside) = beside.as_ref().filter(|_| n == 0 || little) {
+            content.annotations.clone_from(&beside.annotations);
+            content.meta.clone_from(&beside.meta);
+        }
+        ContentBlock::Text(content)
+    };
+    let max = if little { DATA } else { 0 };
+    fit::pieces_beside(text, max, limits)
+        .enumerate()
+        .map(piece)
+        .collect()
+}
+
+/// A picture with what its block says beside it.
+fn image_block(image: &Image, block: &str) -> ContentBlock {
+    let mut content = match serde_json::from_str(block) {
+        Ok(ContentBlock::Image(beside)) => beside,
+        Ok(_) | Err(_) => ImageContent::new("", image.mime.clone()),
+    };
+    content.data.clone_from(&image.data);
+    ContentBlock::Image(content)
 }
 
 pub(super) fn diff(change: tools::Diff) -> ToolCallContent {
@@ -534,6 +574,45 @@ mod tests {
             );
             let frame = serde_json::to_string(&frame).expect("JSON");
             assert!(frame.contains("changed regions not shown"), "{frame}");
+        }
+    }
+
+    #[test]
+    fn every_piece_of_a_long_text_says_what_its_block_says_if_that_is_little() {
+        let limits = Limits::default();
+        let text = "x".repeat(100_000);
+        for (beside, carried) in [("b".into(), usize::MAX), ("b".repeat(DATA), 1)] {
+            let block = format!(r#"{{"type":"text","text":"","_meta":{{"a":"{beside}"}}}}"#);
+            let shown = Shown::TextBlock {
+                text: text.clone(),
+                block,
+            };
+            let user = User {
+                id: 1,
+                from: Author::Person,
+                text: text.clone(),
+                images: Vec::new(),
+                shown: Some(Vec::from([shown])),
+                item: None,
+                mode: None,
+            };
+            let frames = record(&Record::User(user), &limits);
+            assert!(frames.len() > 2);
+            let mut whole = String::new();
+            let mut with = 0;
+            for frame in &frames {
+                assert!(length(frame) <= limits.max_out_frame + DATA);
+                let SessionUpdate::UserMessageChunk(chunk) = frame else {
+                    panic!("{frame:?}")
+                };
+                let ContentBlock::Text(content) = &chunk.content else {
+                    panic!("{frame:?}")
+                };
+                whole.push_str(&content.text);
+                with += usize::from(content.meta.is_some());
+            }
+            assert_eq!(whole, text);
+            assert_eq!(with, carried.min(frames.len()));
         }
     }
 

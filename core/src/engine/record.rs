@@ -220,8 +220,32 @@ pub enum Shown {
     Text(String),
     /// A picture, by its place among the message's.
     Image(usize),
+    /// Text whose block says more than that.
+    TextBlock {
+        /// The text.
+        text: String,
+        /// The block without its text: JSON text.
+        block: String,
+    },
+    /// A picture whose block says more than that.
+    ImageBlock {
+        /// Its place among the message's pictures.
+        at: usize,
+        /// The block without the bytes of the picture: JSON text.
+        block: String,
+    },
     /// Another block, as the client sent it: JSON text.
     Block(String),
+}
+
+impl Shown {
+    /// Its text, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::TextBlock { text, .. } => Some(text),
+            Self::Image(_) | Self::ImageBlock { .. } | Self::Block(_) => None,
+        }
+    }
 }
 
 /// Something the model said: one attempt.

@@ -395,17 +395,10 @@ impl Engine {
 
 /// What the person said, without what belongs to it.
 fn said(user: &User) -> String {
-    use super::record::Shown;
     match &user.shown {
         None => user.text.clone(),
         Some(shown) => {
-            let texts: Vec<&str> = shown
-                .iter()
-                .filter_map(|part| match part {
-                    Shown::Text(text) => Some(text.as_str()),
-                    Shown::Image(_) | Shown::Block(_) => None,
-                })
-                .collect();
+            let texts: Vec<&str> = shown.iter().filter_map(|part| part.text()).collect();
             texts.join("\n\n")
         }
     }

@@ -129,7 +129,7 @@ impl Agent {
 
     /// Does what a prompt asks the agent itself to do. What is for the model is given back.
     pub(super) fn run_command(&mut self, key: SessionKey, prompt: Prompt) -> Option<Prompt> {
-        if prompt.shown.is_some() || !prompt.files.is_empty() {
+        if !prompt.is_one_text() {
             return Some(prompt);
         }
         let text = String::from(prompt.text());
