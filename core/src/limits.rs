@@ -212,6 +212,16 @@ pub struct Limits {
     pub max_task_steps: u32,
     /// A client's part of the system prompt, bytes. It is sent with every request to the model.
     pub max_system_prompt: usize,
+    /// Commands of one session that stand in files, and as many skills; the rest is left out.
+    pub max_commands: usize,
+    /// Longest file of a command or skill, bytes.
+    pub max_command_file: u64,
+    /// Longest description and hint of one, bytes; what is longer is cut.
+    pub max_command_line: usize,
+    /// Folders in folders of commands.
+    pub command_depth: usize,
+    /// What the model is told of all skills, bytes; skills that do not fit are not told.
+    pub max_skills_text: usize,
     /// Folders of a session beside its working directory.
     pub max_roots: usize,
     /// Longest address of the web that is asked for, bytes.
@@ -360,6 +370,11 @@ impl Default for Limits {
             list_fresh: Duration::from_secs(60),
             max_task_steps: 50,
             max_system_prompt: 128 << 10,
+            max_commands: 128,
+            max_command_file: 64 << 10,
+            max_command_line: 1024,
+            command_depth: 8,
+            max_skills_text: 16 << 10,
             max_roots: 32,
             max_url: 8 << 10,
             web_body: 4 << 20,

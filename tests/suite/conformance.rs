@@ -5,6 +5,7 @@ mod cases;
 #[cfg(target_os = "linux")]
 mod children;
 mod commands;
+mod commands_in_files;
 mod controls;
 mod crash;
 mod editor;

@@ -117,6 +117,8 @@ enum Act {
     },
     Mode(&'static str),
     Option(&'static str, &'static str),
+    /// It runs a command line of its own.
+    Line(&'static str, &'static str),
     /// It loads the session that is open.
     Load,
 }
@@ -152,6 +154,11 @@ fn call() -> impl Strategy<Value = (&'static str, String)> {
             json!({"source_path": "b.txt", "destination_path": "moved.txt"}),
         ),
         ("delete_file", json!({"path": "c.txt"})),
+        (
+            "notebook_edit",
+            json!({"path": "n.ipynb", "cell_number": 0, "new_source": "b"}),
+        ),
+        ("skill", json!({"name": "none"})),
         ("bash", json!({"command": "count"})),
         ("bash", json!({"command": "unknown"})),
         ("bash", json!({"command": "sleep", "timeout_seconds": 2})),
@@ -252,6 +259,10 @@ fn act() -> impl Strategy<Value = Act> {
             ("tool_approval", "auto"), ("tool_approval", "ask"),
             ("agent_preset", "delivery"), ("agent_preset", "light"), ("agent_preset", "balanced"),
         ]).prop_map(|(option, value)| Act::Option(option, value)),
+        1 => (
+            prop::sample::select(vec!["!count", "! unknown\nline", "!"]),
+            prop::sample::select(vec!["allow_once", "reject_once"]),
+        ).prop_map(|(line, card)| Act::Line(line, card)),
         1 => Just(Act::Load),
     ]
 }
@@ -373,6 +384,10 @@ impl Life {
             ("a.txt", "alpha\nbeta\n"),
             ("b.txt", "one two\n"),
             ("c.txt", ""),
+            (
+                "n.ipynb",
+                r#"{"cells":[{"cell_type":"code","metadata":{},"source":"a"}],"nbformat":4}"#,
+            ),
         ];
         let mut disk = Disk::with_files("/w", &files);
         disk.put(HOME, Node::Dir);
@@ -422,6 +437,9 @@ impl Life {
                 let params = json!({"configId": option, "value": value});
                 let request = self.on("session/set_config_option", params);
                 self.sim.ask(&request);
+            }
+            Act::Line(line, card) => {
+                self.turn(&[Block::Text((*line).into())], &[], &[], None, card);
             }
             Act::Load => {
                 self.hear();

@@ -31,6 +31,42 @@ pub(super) struct Prompt {
     pub shown: Option<Vec<Shown>>,
     /// What has to be saved first.
     pub files: Vec<Attachment>,
+    /// What was typed, if that may be a command.
+    pub typed: Option<Typed>,
+}
+
+/// What a person typed that begins with `/` or `!`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Typed {
+    /// From that sign on: texts, and links where they stood between them.
+    pub text: String,
+    /// Whether there are links in it.
+    pub links: bool,
+    /// What came with it: files and pictures, as the model gets them.
+    pub beside: Vec<String>,
+}
+
+impl Typed {
+    /// One more block, as the model gets it.
+    fn add(&mut self, block: &ContentBlock, text: &str) {
+        let inline = matches!(block, ContentBlock::Text(_) | ContentBlock::ResourceLink(_));
+        if !inline || (self.text.is_empty() && block.as_text().is_none()) {
+            return self.beside.push(text.into());
+        }
+        self.links |= matches!(block, ContentBlock::ResourceLink(_));
+        let apart =
+            |text: &str, c: Option<char>| text.is_empty() || c.is_none_or(char::is_whitespace);
+        if !apart(&self.text, self.text.chars().last()) && !apart(text, text.chars().next()) {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+}
+
+/// Whether the first text may be a command.
+fn may_be_command(blocks: &[ContentBlock]) -> bool {
+    let first = blocks.iter().find_map(ContentBlock::as_text);
+    first.is_some_and(|text| text.trim_start().starts_with(['/', '!']))
 }
 
 impl Prompt {
@@ -39,6 +75,31 @@ impl Prompt {
         let shown = self.shown.as_deref();
         let alone = |shown: &[Shown]| matches!(shown, [one] if one.text().is_some());
         self.files.is_empty() && shown.is_none_or(alone)
+    }
+
+    /// What the person said, where it is not one text, without the help of its pictures.
+    pub(super) fn shown_by_itself(&self) -> Option<Vec<Shown>> {
+        let picture = |at: usize, block: Option<&String>| match self.parts.get(at + 1) {
+            Some(Part::Image { mime, data }) => {
+                let beside = block.and_then(|block| serde_json::from_str(block).ok());
+                let mut content = match beside {
+                    Some(ContentBlock::Image(beside)) => beside,
+                    Some(_) | None => ImageContent::new("", mime.clone()),
+                };
+                content.data.clone_from(data);
+                let block = ContentBlock::Image(content);
+                Some(Shown::Block(
+                    serde_json::to_string(&block).unwrap_or_default(),
+                ))
+            }
+            Some(Part::Text(_)) | None => None,
+        };
+        let whole = |part: &Shown| match part {
+            Shown::Image(at) => picture(*at, None),
+            Shown::ImageBlock { at, block } => picture(*at, Some(block)),
+            Shown::Text(_) | Shown::TextBlock { .. } | Shown::Block(_) => Some(part.clone()),
+        };
+        Some(self.shown.as_ref()?.iter().filter_map(whole).collect())
     }
 
     /// Its text.
@@ -74,6 +135,7 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     let mut images = Vec::new();
     let mut files: Vec<Attachment> = Vec::new();
     let mut shown = Vec::new();
+    let mut typed = may_be_command(blocks).then(Typed::default);
     for (n, block) in blocks.iter().enumerate() {
         shown.push(as_shown(block, images.len()));
         match block {
@@ -112,6 +174,12 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
                 return Err(format!("block {n} (audio): sound is not supported"));
             }
         }
+        if let (Some(typed), Some(text)) = (&mut typed, texts.last()) {
+            typed.add(block, text);
+        }
+    }
+    if let Some(typed) = &mut typed {
+        typed.text = typed.text.trim().into();
     }
     let mut parts = Vec::with_capacity(images.len() + 1);
     parts.push(Part::Text(texts.join("\n\n")));
@@ -123,6 +191,7 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
         parts,
         shown,
         files,
+        typed,
     })
 }
 
@@ -166,14 +235,18 @@ fn as_shown(block: &ContentBlock, at: usize) -> Shown {
 
 /// What a session is called after its first prompt: the text, white space collapsed, at most `max`
 /// characters. Empty if there is no text.
-pub(super) fn title(blocks: &[ContentBlock], max: usize) -> String {
-    title_words(blocks.iter().filter_map(ContentBlock::as_text), max)
+pub(super) fn title(prompt: &Prompt, max: usize) -> String {
+    title_said(prompt.text(), prompt.shown.as_deref(), max)
 }
 
 /// The same for what a session remembers.
 pub(super) fn title_of(user: &User, max: usize) -> String {
-    match &user.shown {
-        None => title_words([user.text.as_str()].into_iter(), max),
+    title_said(&user.text, user.shown.as_deref(), max)
+}
+
+fn title_said(text: &str, shown: Option<&[Shown]>, max: usize) -> String {
+    match shown {
+        None => title_words([text].into_iter(), max),
         Some(shown) => title_words(shown.iter().filter_map(Shown::text), max),
     }
 }
@@ -311,7 +384,7 @@ mod tests {
             (vec![&long], "漢".repeat(77) + "..."),
         ] {
             let blocks: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
-            assert_eq!(title(&blocks, 80), expected);
+            assert_eq!(title(&read(&blocks).expect("texts"), 80), expected);
         }
     }
 
@@ -351,6 +424,48 @@ mod tests {
             let parsed: ContentBlock = serde_json::from_str(block).expect("a block");
             let prompt = read(&[parsed]).expect("it can be used");
             assert_eq!(prompt.shown, expected.map(|one| vec![one]), "{block}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_command_is_one_line_and_what_came_with_it() {
+        let link = || ContentBlock::ResourceLink(ResourceLink::new("x", "file:///w/x"));
+        let file = || {
+            ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::Text(
+                TextResourceContents::new("inside", "file:///w/y"),
+            )))
+        };
+        let inside = "<file uri=\"file:///w/y\">\ninside\n</file>";
+        for (blocks, text, links, beside) in [
+            (vec![ContentBlock::text(" /a b\n")], "/a b", false, vec![]),
+            (
+                vec![ContentBlock::text("/a"), link(), ContentBlock::text("now")],
+                "/a @file:///w/x now",
+                true,
+                vec![],
+            ),
+            (
+                vec![
+                    file(),
+                    link(),
+                    ContentBlock::text("!a"),
+                    ContentBlock::text(" b"),
+                ],
+                "!a b",
+                false,
+                vec![inside, "@file:///w/x"],
+            ),
+        ] {
+            let typed = read(&blocks).expect("good").typed.expect("it may be one");
+            assert_eq!((typed.text.as_str(), typed.links), (text, links));
+            assert_eq!(typed.beside, beside);
+        }
+        for blocks in [
+            vec![ContentBlock::text("say /a")],
+            vec![link()],
+            vec![ContentBlock::text("x"), ContentBlock::text("/a")],
+        ] {
+            assert_eq!(read(&blocks).expect("good").typed, None);
         }
     }
 

@@ -17,10 +17,10 @@ use crate::permission::Posture;
 use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetModel};
 use crate::protocol::schema::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest,
-    AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, ContentBlock,
-    Implementation, InitializeRequest, InitializeResponse, Marker, Patch, PromptRequest,
-    ProtocolVersion, SessionConfigOption, SessionInfoUpdate, SessionUpdate,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModelRequest,
+    AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, Implementation,
+    InitializeRequest, InitializeResponse, Marker, Patch, PromptRequest, ProtocolVersion,
+    SessionConfigOption, SessionInfoUpdate, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModelRequest,
 };
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
 use crate::wire::{RequestKey, RpcError};
@@ -246,14 +246,29 @@ impl Agent {
         session.turn = Some(turn);
         session.cancelled = false;
         session.patience = None;
-        let (root, store) = (session.root.clone(), session.store);
+        let store = session.store;
         self.inbox_begins_prompt(store);
         self.turns.insert(turn, key);
-        let Some(prompt) = self.run_command(key, prompt) else {
+        if self
+            .sessions
+            .get(&key)
+            .is_some_and(|session| session.untold)
+        {
+            self.tell_left_out(key);
+        }
+        if let Some(prompt) = self.run_command(key, prompt) {
+            self.begin_prompt(key, prompt);
+        }
+    }
+
+    /// Begins the turn of a prompt, when its files are saved.
+    pub(super) fn begin_prompt(&mut self, key: SessionKey, prompt: content::Prompt) {
+        let Some(session) = self.sessions.get(&key) else {
             return;
         };
+        let root = session.root.clone();
         self.prompt_may_launch(key);
-        self.set_title(key, &request.prompt);
+        self.set_title(key, &prompt);
         let message = Message {
             parts: prompt.parts,
             shown: prompt.shown,
@@ -288,7 +303,7 @@ impl Agent {
     }
 
     /// The first words that a person says name the session.
-    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &[ContentBlock]) {
+    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &content::Prompt) {
         let Some(session) = self
             .sessions
             .get_mut(&key)
@@ -354,7 +369,9 @@ impl Agent {
         }
         self.withdraw_launch(key, None);
         let waited = self.sessions.get_mut(&key).is_some_and(|session| {
-            core::mem::take(&mut session.reloading) || session.preparing.take().is_some()
+            core::mem::take(&mut session.reloading)
+                || session.preparing.take().is_some()
+                || session.calling.take().is_some()
         });
         if waited || self.leave_servers_command(key) {
             self.finish(key, crate::engine::Ending::Cancelled);

@@ -26,7 +26,7 @@ use crate::protocol::schema::{
     CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationMode,
     ElicitationScope, Json, SessionId,
 };
-use crate::tools::{Answer, Choice, Question};
+use crate::tools::{Answer, AnswerKind, Choice, Question};
 use crate::wire::RpcError;
 
 /// A form: a flat JSON schema.
@@ -104,6 +104,14 @@ fn field(question: &Question) -> Field<'_> {
         one_of: None,
         items: None,
     };
+    match question.kind {
+        AnswerKind::Text => {}
+        AnswerKind::Number => field.r#type = "number",
+        AnswerKind::YesNo => {
+            field.r#type = "boolean";
+            return field;
+        }
+    }
     if question.options.is_empty() {
         return field;
     }
@@ -172,6 +180,19 @@ fn read_value(value: &Json, question: &Question) -> Option<Answer> {
     if value.get() == "null" {
         return Some(Answer::Unanswered);
     }
+    match question.kind {
+        AnswerKind::Text => {}
+        AnswerKind::Number => {
+            // As it was written: no digit is lost.
+            value.read::<f64>().ok()?;
+            return Some(Answer::Text(value.get().into()));
+        }
+        AnswerKind::YesNo => {
+            let [yes, no] = AnswerKind::YES_NO;
+            let said = if value.read::<bool>().ok()? { yes } else { no };
+            return Some(Answer::Chosen(vec![said.into()]));
+        }
+    }
     let known = |label: &String| question.options.iter().any(|choice| choice.label == *label);
     if question.options.is_empty() {
         let text: String = value.read().ok()?;
@@ -226,6 +247,41 @@ mod tests {
             text: format!("{id}?"),
             options: options.iter().map(choice).collect(),
             multi,
+            kind: AnswerKind::Text,
+        }
+    }
+
+    #[test]
+    fn a_number_and_a_yes_or_no_are_asked_and_answered_as_such() {
+        let mut number = question("q1", &[], false);
+        number.kind = AnswerKind::Number;
+        let mut yes_no = question("q2", &AnswerKind::YES_NO, false);
+        yes_no.kind = AnswerKind::YesNo;
+        let both = [number, yes_no];
+        let form = request("s".into(), "c", &both, &Limits::default()).expect("it fits");
+        let form = serde_json::to_string(&form).expect("JSON");
+        let fields = r#""properties":{"q1":{"type":"number","title":"q1?"},"q2":{"type":"boolean","title":"q2?"}}"#;
+        assert!(form.contains(fields), "{form}");
+        let bad = vec![Answer::NotAsked; 2];
+        for (content, expected) in [
+            (
+                r#"{"q1":1.50,"q2":false}"#,
+                vec![
+                    Answer::Text("1.50".into()),
+                    Answer::Chosen(vec!["No".into()]),
+                ],
+            ),
+            (
+                r#"{"q2":true}"#,
+                vec![Answer::Unanswered, Answer::Chosen(vec!["Yes".into()])],
+            ),
+            (r#"{"q1":"1"}"#, bad.clone()),
+            (r#"{"q2":"true"}"#, bad.clone()),
+            (r#"{"q1":true}"#, bad),
+        ] {
+            let text = format!(r#"{{"action":"accept","content":{content}}}"#);
+            let got = answers(&reply(&text), &both, &Limits::default());
+            assert_eq!(got, Some(expected), "{content}");
         }
     }
 

@@ -184,6 +184,8 @@ enum Owner {
     Authenticating,
     /// `/reload`.
     Reloading(SessionKey),
+    /// A command or skill that stands in a file.
+    Command(SessionKey),
     /// A stored session.
     Store(StoreKey, Doing),
     /// A request to an inbox whose files are read.
@@ -363,6 +365,7 @@ impl Agent {
                 self.with_servers(key, |hub, cx| hub.handle_news(cx, id, news));
             }
             Some(Owner::ServersFile(key)) => self.servers_file_news(key, id, news),
+            Some(Owner::Command(key)) => self.command_news(key, id, news),
             Some(Owner::Authenticating) => self.reconfigured(id, news),
             Some(Owner::Store(key, doing)) => self.store_news(key, doing, news),
             Some(Owner::Inbox(key)) => self.inbox_news(key, id, news),
@@ -403,6 +406,7 @@ impl Agent {
         for session in self.sessions.values_mut() {
             session.preparing = None;
             session.reloading = false;
+            session.calling = None;
         }
         // One grace for all: what was waited for before counts.
         let begun = match reason {
@@ -542,6 +546,7 @@ impl Machine for Agent {
                     | Owner::ServersFile(_)
                     | Owner::Authenticating
                     | Owner::Reloading(_)
+                    | Owner::Command(_)
                     | Owner::Store(..)
                     | Owner::Inbox(_)
                     | Owner::Listing(_)

@@ -23,6 +23,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::commands::{Scan, Shelf};
 use super::loading::Loading;
 use super::options::Axes;
 use super::roots::{Directories, Roots};
@@ -58,6 +59,9 @@ pub(super) struct Opening {
     /// Project files being read, by the place they have in the prompt.
     reading: BTreeMap<CallId, usize>,
     project: Vec<Option<ProjectFile>>,
+    /// Commands and skills being looked for, and found.
+    scan: Option<Scan>,
+    shelf: Shelf,
     /// The call for its lock, or for its transcript.
     pub(super) store_call: Option<CallId>,
     pub(super) store: Option<StoreKey>,
@@ -90,6 +94,8 @@ impl Opening {
             servers: wanted.servers,
             reading: BTreeMap::new(),
             project: Vec::new(),
+            scan: None,
+            shelf: Shelf::default(),
             store_call: None,
             store: None,
             recorded: false,
@@ -138,6 +144,11 @@ impl Agent {
         let Some(opening) = self.openings.get_mut(&key) else {
             return self.leave(key, id, outcome);
         };
+        if let Some(scan) = &mut opening.scan
+            && scan.take(id, &outcome, &self.config.limits)
+        {
+            return self.scan_opening(key);
+        }
         if let Some(at) = opening.reading.remove(&id) {
             if let Ok(Outcome::Read(contents)) = outcome {
                 let text = String::from_utf8_lossy(&contents.bytes).into_owned();
@@ -367,6 +378,30 @@ impl Agent {
                 opening.project.push(None);
             }
         }
+        if let Some(opening) = self.openings.get_mut(&key) {
+            opening.scan = Some(Scan::new(root, self.config.host.home.as_deref()));
+            self.scan_opening(key);
+        }
+    }
+
+    /// Looks for commands and skills.
+    fn scan_opening(&mut self, key: RequestKey) {
+        let limits = &self.config.limits;
+        let Some(opening) = self.openings.get_mut(&key) else {
+            return;
+        };
+        if let Some(scan) = opening.scan.take_if(|scan| scan.is_over()) {
+            opening.shelf = scan.into_shelf(limits);
+            return self.open_when_ready(key);
+        }
+        let calls = opening.scan.as_ref().map(|scan| scan.calls(limits));
+        for (at, call) in calls.unwrap_or_default() {
+            let id = self.start(Owner::Opening(key), call);
+            let scan = self.openings.get_mut(&key).and_then(|it| it.scan.as_mut());
+            if let Some(scan) = scan {
+                scan.opened(at, id);
+            }
+        }
     }
 
     /// Goes on when all that was asked for is there.
@@ -374,7 +409,7 @@ impl Agent {
         let Some(opening) = self.openings.get(&key) else {
             return;
         };
-        if !opening.reading.is_empty() || opening.root.is_none() {
+        if !opening.reading.is_empty() || opening.scan.is_some() || opening.root.is_none() {
             return;
         }
         match opening.how {
@@ -448,6 +483,11 @@ impl Agent {
                 patience: None,
                 command: false,
                 reloading: false,
+                reloaded: None,
+                shelf: opening.shelf,
+                untold: false,
+                scan: None,
+                calling: None,
                 decided: Default::default(),
                 preparing: None,
                 outbox: Default::default(),
@@ -471,6 +511,7 @@ impl Agent {
         self.announce_inbox(session);
         self.enqueue(session);
         self.tell_commands(session);
+        self.tell_left_out(session);
         self.tell_usage(session);
         self.take_servers(session, &opening.servers);
     }

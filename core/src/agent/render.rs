@@ -14,8 +14,9 @@ use crate::protocol::schema::{
     CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock,
     ContentChunk, Diff, ImageContent, Json, Meta, Notice, NoticeSeverity, Patch, PlanEntry,
     PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved, PlanUpdate, PlanUpdateContent,
-    SessionMessage, SessionReference, SessionUpdate, SubagentUpdate, TextContent, ToolCall,
-    ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
+    SessionMessage, SessionMessageChunk, SessionReference, SessionUpdate, SubagentUpdate,
+    TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
+    ToolKind, UsageUpdate,
 };
 use crate::tools::{self, Todo, TodoStatus};
 
@@ -127,7 +128,7 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
             }
             updates
         }
-        Record::Call { id, card } => {
+        Record::Call { id, card, .. } => {
             let mut call = ToolCall::new(id.clone(), room.line(card.title.clone(), LINE));
             call.name = Some(room.line(card.name.clone(), LINE));
             call.kind = kind(card.kind);
@@ -172,11 +173,14 @@ pub(super) fn record(record: &Record, limits: &Limits) -> Vec<SessionUpdate> {
         }
         Record::Subagent(it) => subagent(it, limits),
         Record::Summary { gone, text, id, .. } => compaction(*id, *gone, text, limits),
-        Record::Command { text } => fit::pieces(text, limits)
-            .map(|piece| {
-                SessionUpdate::UserMessageChunk(ContentChunk::new(ContentBlock::text(piece)))
-            })
-            .collect(),
+        Record::Command { text, shown } => {
+            let blocks = match shown {
+                None => fit::pieces(text, limits).map(ContentBlock::text).collect(),
+                Some(shown) => shown_blocks(shown, &[], limits),
+            };
+            let chunk = |block| SessionUpdate::UserMessageChunk(ContentChunk::new(block));
+            blocks.into_iter().map(chunk).collect()
+        }
         Record::Note { text } => fit::pieces(text, limits)
             .map(|piece| {
                 SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::text(piece)))
@@ -197,38 +201,13 @@ fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
     if matches!(user.from, Author::Host | Author::Round) {
         return Vec::new();
     }
-    let mut blocks = Vec::new();
-    let text = |blocks: &mut Vec<ContentBlock>, text: &str| {
-        blocks.extend(fit::pieces(text, limits).map(ContentBlock::text));
-    };
-    let image = |blocks: &mut Vec<ContentBlock>, at: usize| {
-        blocks.extend(user.images.get(at).map(|image| {
-            ContentBlock::Image(ImageContent::new(image.data.clone(), image.mime.clone()))
-        }));
-    };
-    match &user.shown {
+    let blocks = match &user.shown {
         None => {
-            text(&mut blocks, &user.text);
-            (0..user.images.len()).for_each(|at| image(&mut blocks, at));
+            let text = fit::pieces(&user.text, limits).map(ContentBlock::text);
+            text.chain(user.images.iter().map(image)).collect()
         }
-        Some(shown) => {
-            for part in shown {
-                match part {
-                    Shown::Text(said) => text(&mut blocks, said),
-                    Shown::Image(at) => image(&mut blocks, *at),
-                    Shown::TextBlock { text, block } => {
-                        blocks.extend(text_blocks(text, block, limits));
-                    }
-                    Shown::ImageBlock { at, block } => {
-                        let image = user.images.get(*at);
-                        blocks.extend(image.map(|image| image_block(image, block)));
-                    }
-                    // What a later version wrote and this one cannot read is left out.
-                    Shown::Block(json) => blocks.extend(serde_json::from_str(json)),
-                }
-            }
-        }
-    }
+        Some(shown) => shown_blocks(shown, &user.images, limits),
+    };
     let id = format!("u{}", user.id);
     blocks
         .into_iter()
@@ -238,6 +217,30 @@ fn user_message(user: &User, limits: &Limits) -> Vec<SessionUpdate> {
             SessionUpdate::UserMessageChunk(chunk)
         })
         .collect()
+}
+
+/// What the person is shown of a message with these pictures.
+fn shown_blocks(shown: &[Shown], images: &[Image], limits: &Limits) -> Vec<ContentBlock> {
+    let mut blocks = Vec::new();
+    for part in shown {
+        match part {
+            Shown::Text(said) => {
+                blocks.extend(fit::pieces(said, limits).map(ContentBlock::text));
+            }
+            Shown::Image(at) => blocks.extend(images.get(*at).map(image)),
+            Shown::TextBlock { text, block } => blocks.extend(text_blocks(text, block, limits)),
+            Shown::ImageBlock { at, block } => {
+                blocks.extend(images.get(*at).map(|image| image_block(image, block)));
+            }
+            // What a later version wrote and this one cannot read is left out.
+            Shown::Block(json) => blocks.extend(serde_json::from_str(json)),
+        }
+    }
+    blocks
+}
+
+fn image(image: &Image) -> ContentBlock {
+    ContentBlock::Image(ImageContent::new(image.data.clone(), image.mime.clone()))
 }
 
 /// A text in pieces, with what its block says beside it: with all of them where that is little.
@@ -340,24 +343,20 @@ fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
         let json = Json::of(&State { state, stop_reason });
         json.map_or(Patch::Absent, Patch::Value)
     };
-    let content = |text: &str, room: &mut Room| {
-        let text = room.text(text, SHOWN, limits.max_tool_update);
-        Patch::Value(Vec::from([ContentBlock::text(text)]))
-    };
     if let Some(title) = &it.title {
         update.title = Patch::Value(room.line(title.clone(), LINE));
         update.state = state("running", None);
         message.message_id = format!("{}.task", it.id);
         message.recipient_session_id = Patch::Value(it.id.as_str().into());
         let task = it.task.as_deref().unwrap_or_default();
-        message.content = content(task, &mut room);
         let mut call = ToolCallUpdate::new(it.call.clone());
         call.content = Some(Vec::from([reference(it.id.clone())]));
-        return Vec::from([
+        let mut updates = Vec::from([
             SessionUpdate::SubagentUpdate(update),
             SessionUpdate::ToolCallUpdate(call),
-            SessionUpdate::SessionMessage(message),
         ]);
+        updates.extend(session_message(message, task, limits));
+        return updates;
     }
     let Some(ended) = it.ended else {
         return Vec::new();
@@ -377,11 +376,26 @@ fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
     if let Some(said) = &it.said {
         message.message_id = format!("{}.answer", it.id);
         message.sender_session_id = Patch::Value(it.id.as_str().into());
-        message.content = content(said, &mut room);
-        updates.push(SessionUpdate::SessionMessage(message));
+        updates.extend(session_message(message, said, limits));
     }
     updates.push(SessionUpdate::SubagentUpdate(update));
     updates
+}
+
+/// What is said between sessions; what does not fit into its frame comes in pieces behind it.
+fn session_message(
+    mut message: SessionMessage,
+    text: &str,
+    limits: &Limits,
+) -> impl Iterator<Item = SessionUpdate> {
+    let mut pieces = fit::pieces(text, limits).map(ContentBlock::text);
+    let first = pieces.next().unwrap_or_else(|| ContentBlock::text(""));
+    message.content = Patch::Value(Vec::from([first]));
+    let id = message.message_id.clone();
+    let rest = pieces.map(move |piece| {
+        SessionUpdate::SessionMessageChunk(SessionMessageChunk::new(id.clone(), piece))
+    });
+    core::iter::once(SessionUpdate::SessionMessage(message)).chain(rest)
 }
 
 /// A compaction that is done. A summary that is longer than a frame comes in pieces before its end.
@@ -524,6 +538,7 @@ mod tests {
             let call = Record::Call {
                 id: "a".into(),
                 card: card.clone(),
+                line: None,
             };
             for (part, frames) in [
                 ("truncated", record(&ended, &limits)),
@@ -556,6 +571,7 @@ mod tests {
                 text: long.clone(),
                 options: alloc::vec![tools::Choice { label: long.clone(), description: None }; 200],
                 multi: false,
+                kind: Default::default(),
             };
             let frame =
                 cards::question("s".into(), "a", &question, &limits).expect("it can be asked");
@@ -575,6 +591,41 @@ mod tests {
             let frame = serde_json::to_string(&frame).expect("JSON");
             assert!(frame.contains("changed regions not shown"), "{frame}");
         }
+    }
+
+    #[test]
+    fn a_long_message_between_sessions_comes_whole_in_pieces() {
+        let limits = Limits::default();
+        let text = "漢 \n".repeat(30_000);
+        let frames = record(
+            &Record::Subagent(Subagent {
+                id: "s.1".into(),
+                ended: Some(Reason::EndTurn),
+                said: Some(text.clone()),
+                ..Subagent::default()
+            }),
+            &limits,
+        );
+        let mut whole = String::new();
+        for (n, frame) in frames.iter().enumerate() {
+            assert!(length(frame) <= limits.max_out_frame);
+            let block = if let SessionUpdate::SessionMessage(message) = frame {
+                assert_eq!((n, message.message_id.as_str()), (0, "s.1.answer"));
+                let Patch::Value(blocks) = &message.content else {
+                    panic!("{frame:?}")
+                };
+                &blocks[0]
+            } else if let SessionUpdate::SessionMessageChunk(chunk) = frame {
+                assert_eq!(chunk.message_id, "s.1.answer");
+                &chunk.content
+            } else {
+                assert!(matches!(frame, SessionUpdate::SubagentUpdate(_)));
+                continue;
+            };
+            whole.push_str(block.as_text().expect("text"));
+        }
+        assert!(frames.len() > 3);
+        assert_eq!(whole, text);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::commands::{Calling, Scan, Shelf};
 use super::content::Attachment;
 use super::editor::Editor;
 use super::mcp::Servers;
@@ -50,6 +51,16 @@ pub(super) struct Session {
     pub(super) command: bool,
     /// The open prompt waits for the configuration to be read again.
     pub(super) reloading: bool,
+    /// What is said when the command is done that reads it again.
+    pub(super) reloaded: Option<String>,
+    /// The commands and skills that stand in files.
+    pub(super) shelf: Shelf,
+    /// Files are left out, and that is not said yet.
+    pub(super) untold: bool,
+    /// They are looked for again.
+    pub(super) scan: Option<Scan>,
+    /// The open prompt waits for the file of its command.
+    pub(super) calling: Option<Calling>,
     /// The last decisions about calls, oldest first.
     pub(super) decided: VecDeque<Decided>,
     /// A prompt whose attachments are being saved.

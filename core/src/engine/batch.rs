@@ -95,6 +95,7 @@ impl Batch {
                 cx.out.push_back(Output::Record(Record::Call {
                     id: tool.id.clone(),
                     card: run.card().clone(),
+                    line: None,
                 }));
                 let refused = match call.fault {
                     Some(fault) if cut => Some(format!(
@@ -132,6 +133,26 @@ impl Batch {
             .collect();
         Self {
             slots,
+            released: 0,
+            deeds: Vec::new(),
+        }
+    }
+
+    /// The one call by which the person runs a command line of their own. It passes the gate as
+    /// those of the model do.
+    pub(super) fn of_line(id: String, run: ToolRun) -> Self {
+        let slot = Slot {
+            id,
+            run,
+            stage: Stage::Waiting,
+            shown_running: false,
+            call: None,
+            assignment: None,
+            root: None,
+            outcome: None,
+        };
+        Self {
+            slots: Vec::from([slot]),
             released: 0,
             deeds: Vec::new(),
         }

@@ -23,6 +23,8 @@ pub struct History {
     open: Vec<String>,
     /// Where the last round of a turn began.
     before: usize,
+    /// The call by which the person runs a command line of their own, and that line.
+    own: Option<(String, String)>,
 }
 
 impl History {
@@ -67,10 +69,20 @@ impl History {
                 Extent::Dropped => {}
             },
             // A card of the agent itself belongs to no answer.
-            Record::Call { id, .. } => {
+            Record::Call { id, line, .. } => {
                 self.ids.insert(id.clone());
+                if let Some(line) = line {
+                    self.own = Some((id.clone(), line.clone()));
+                }
             }
-            Record::Result(result) => self.tool(&result.id, result.text.clone()),
+            Record::Result(result) => match self.own.take_if(|(own, _)| *own == result.id) {
+                Some((_, line)) => {
+                    let text = &result.text;
+                    let told = format!("[The person ran this themselves:]\n$ {line}\n{text}");
+                    self.user(Vec::from([Part::Text(told)]));
+                }
+                None => self.tool(&result.id, result.text.clone()),
+            },
             Record::Summary { gone, text, .. } => self.replace(*gone, text.clone()),
             Record::End(end) => match end.reason {
                 Reason::Refusal => self.rewind(),

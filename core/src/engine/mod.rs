@@ -13,6 +13,7 @@
 //! | | context too long | `Compacting`, once |
 //! | | fault | over: failed |
 //! | `Tools` | every call ended | `Answering`; over: `max_turn_requests` when no step is left |
+//! | | every call ended, the person's own command line | over: `end_turn` |
 //! | `Approving` | the plan is approved | `Answering` |
 //! | | it is not | over: `end_turn` |
 //! | `Compacting` | summary, or fault | `Answering` |
@@ -31,6 +32,7 @@
 //! | `mode` | how a session works with the person, and what the model is told of it |
 //! | `rounds` | the end of an answer: a plan is put to the person, a goal goes on |
 //! | `subagent` | an engine inside the call of an engine |
+//! | `line` | a command line that the person runs themselves |
 //! | `output` | what the engine says to its parent |
 //! | `verify` | which commands verify, and whether what was written was verified |
 
@@ -40,6 +42,7 @@ mod compaction;
 pub mod goal;
 mod history;
 mod instructions;
+mod line;
 pub mod mode;
 mod output;
 pub mod record;
@@ -73,7 +76,7 @@ use crate::permission::{Grant, Posture, Rules};
 use crate::secret::Secrets;
 use crate::settings::PauseUnverified;
 use crate::time::{Deadline, Instant};
-use crate::tools::{self, Answer, JobId, ToolState, Web, Workspace};
+use crate::tools::{self, Answer, JobId, Skill, ToolState, Web, Workspace};
 
 use goal::Pursuit;
 use mode::Mode;
@@ -183,6 +186,8 @@ pub struct Engine {
     paused: Option<String>,
     /// Calls that were shown and have no result, of those that were restored.
     shown_open: BTreeSet<String>,
+    /// What the model is told with the next prompt.
+    note: Option<String>,
     /// It works for another engine.
     is_subagent: bool,
     /// Who works for it now.
@@ -234,6 +239,7 @@ impl Engine {
             delivery: setup.delivery,
             paused: None,
             shown_open: BTreeSet::new(),
+            note: None,
             is_subagent: false,
             child: None,
             subagents: Counter::default(),
@@ -359,6 +365,12 @@ impl Engine {
     /// Other keys that nothing of may be shown, from the next call of a tool on.
     pub fn set_secrets(&mut self, secrets: Secrets) {
         self.workspace.secrets = secrets;
+    }
+
+    /// Other skills than before, at once; the model is told so with the next prompt.
+    pub fn set_skills(&mut self, skills: Vec<Skill>, note: String) {
+        self.workspace.skills = skills;
+        self.note = Some(note);
     }
 
     /// Takes back what the person allowed for this session. False: it was not there.
@@ -798,7 +810,7 @@ impl Engine {
                     return moved || more || self.child.is_none();
                 }
                 if over {
-                    self.ask_model(cx);
+                    self.tools_over(cx);
                     return true;
                 }
                 moved

@@ -59,6 +59,10 @@ pub enum Record {
         id: String,
         /// What is shown of it.
         card: Card,
+        /// The command line, if the person runs it themselves: the model hears of it with its
+        /// result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<String>,
     },
     /// A tool call is over.
     Result(ToolResult),
@@ -71,6 +75,9 @@ pub enum Record {
     Command {
         /// As it was typed.
         text: String,
+        /// What the client sent, where it is not that text alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Vec<Shown>>,
     },
     /// The agent itself says something; the model does not hear it.
     Note {

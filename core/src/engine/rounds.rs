@@ -172,6 +172,9 @@ impl Engine {
             user.mode = Some(self.mode.name().into());
             self.told = self.mode;
         }
+        if let Some(note) = self.note.take() {
+            user.add_note(&note);
+        }
         self.unverified.begin_turn();
         self.paused = None;
         // What was said of another goal, or of the same in a turn that was cut off.
@@ -258,6 +261,9 @@ impl Engine {
         if turn.only_compacts {
             return;
         }
+        if turn.only_runs {
+            return self.line_over();
+        }
         let (goal, worked) = (turn.goal, cx.now.since(turn.deeds.began));
         let label = match ending {
             Ending::EndTurn => {
@@ -326,6 +332,7 @@ impl Engine {
             Record::Call {
                 id: call.clone(),
                 card: proposal.card.clone(),
+                line: None,
             },
         );
         cx.out.push_back(Output::Permit {

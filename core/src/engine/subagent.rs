@@ -310,10 +310,11 @@ impl Engine {
 
     /// Something that the subagent's own session would remember.
     fn child_record(&mut self, cx: &mut Context<'_>, child: &mut Child, record: Record) {
-        if let Record::Call { id, card } = record {
+        if let Record::Call { id, card, line } = record {
             let name = self.history.mint(&id);
             child.names.insert(id, name.clone());
-            self.record(cx, Record::Call { id: name, card });
+            let id = name;
+            self.record(cx, Record::Call { id, card, line });
         } else if let Record::Result(result) = record {
             let id = child.name(&result.id);
             let ran = result.ran.as_deref();

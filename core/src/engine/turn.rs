@@ -38,6 +38,8 @@ pub(super) struct Turn {
     pub(super) tried: bool,
     /// It is there to compact the history, and the model is asked nothing else.
     pub(super) only_compacts: bool,
+    /// It is there for a command line of the person's own, and no model is asked.
+    pub(super) only_runs: bool,
     /// It belongs to a goal.
     pub(super) goal: bool,
     /// What came of its round so far.
@@ -86,6 +88,7 @@ impl Turn {
             compacted: false,
             tried: false,
             only_compacts: false,
+            only_runs: false,
         }
     }
 

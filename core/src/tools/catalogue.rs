@@ -101,6 +101,16 @@ static CATALOGUE: &[Tool] = &[
         parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"Absolute, or relative to the working directory"},"edits":{"type":"array","minItems":1,"items":{"type":"object","properties":{"old_string":{"type":"string"},"new_string":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["old_string","new_string"]}}},"required":["path","edits"]}"#,
     },
     Tool {
+        name: "notebook_edit",
+        kind: ToolKind::Edit,
+        class: Class::Writer,
+        description: "Changes one cell of a Jupyter notebook (.ipynb): replaces its source \
+                      (outputs of a code cell are cleared), inserts a new cell after it (without \
+                      a cell: as the first), or deletes it. All else in the file stays as it is. \
+                      Read the file first.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string","description":"Absolute, or relative to the working directory"},"cell_id":{"type":"string","description":"The id of the cell"},"cell_number":{"type":"integer","minimum":0,"description":"Its place, from 0, if it has no id"},"edit_mode":{"type":"string","enum":["replace","insert","delete"],"description":"Default replace"},"cell_type":{"type":"string","enum":["code","markdown","raw"],"description":"Of a new cell; with replace, if it changes"},"new_source":{"type":"string","description":"The whole source, with replace and insert"}},"required":["path"]}"#,
+    },
+    Tool {
         name: "move_file",
         kind: ToolKind::Edit,
         class: Class::Writer,
@@ -184,8 +194,18 @@ static CATALOGUE: &[Tool] = &[
         kind: ToolKind::Other,
         class: Class::Session,
         description: "Asks the user. Only for what you cannot find out or decide yourself. \
-                      Without options the answer is free text.",
-        parameters: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string","description":"A few words"},"options":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},"multi":{"type":"boolean","description":"Several can be chosen; default false"}},"required":["question"]}}},"required":["questions"]}"#,
+                      Without options the answer is free text, or what `type` says. Never ask for \
+                      passwords or keys.",
+        parameters: r#"{"type":"object","properties":{"questions":{"type":"array","minItems":1,"maxItems":4,"items":{"type":"object","properties":{"question":{"type":"string"},"header":{"type":"string","description":"A few words"},"options":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"description":{"type":"string"}},"required":["label"]}},"multi":{"type":"boolean","description":"Several can be chosen; default false"},"type":{"type":"string","enum":["text","number","yes_no"],"description":"Without options: what the answer is; default text"}},"required":["question"]}}},"required":["questions"]}"#,
+    },
+    Tool {
+        name: "skill",
+        kind: ToolKind::Read,
+        class: Class::Reader,
+        description: "Gives the instructions of a skill, by the name that you were told, or \
+                      another file of its folder. Take up a skill before you begin work that it \
+                      is for.",
+        parameters: r#"{"type":"object","properties":{"name":{"type":"string"},"file":{"type":"string","description":"A file of the skill, relative to its folder; default: its instructions"}},"required":["name"]}"#,
     },
     Tool {
         name: "web_fetch",

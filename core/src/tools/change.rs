@@ -1,4 +1,4 @@
-//! The tools that change the text of a file: write_file, edit_file, multi_edit.
+//! The tools that change the text of a file: write_file, edit_file, multi_edit, notebook_edit.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use super::args::Args;
 use super::diff;
 use super::edit::{self, Edit};
+use super::notebook::{self, CellEdit};
 use super::paths::{self, Place};
 use super::run::{Begun, Context, Event, Work};
 use super::state::digest;
@@ -37,6 +38,11 @@ pub(super) fn multi_edit(args: &Args<'_>, ws: &Workspace) -> Result<Begun, Strin
     }
     let edits = list.iter().map(read_edit).collect::<Result<_, _>>()?;
     begin(ws, path, How::Edits(edits))
+}
+
+pub(super) fn notebook_edit(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
+    let path = args.string("path")?;
+    begin(ws, path, How::Cell(notebook::read(args)?))
 }
 
 fn read_edit(args: &Args<'_>) -> Result<Edit, String> {
@@ -70,6 +76,7 @@ struct Change {
 enum How {
     Whole(String),
     Edits(Vec<Edit>),
+    Cell(CellEdit),
 }
 
 /// A change that waits for permission.
@@ -131,7 +138,9 @@ impl Change {
                 self.propose(ready, cx);
                 Ok(())
             }
-            (FileKind::Missing, How::Edits(_)) => Err(format!("{asked} does not exist")),
+            (FileKind::Missing, How::Edits(_) | How::Cell(_)) => {
+                Err(format!("{asked} does not exist"))
+            }
             (FileKind::File, _) => {
                 if let Some(place) = &self.place {
                     cx.call(Call::Read {
@@ -167,6 +176,11 @@ impl Change {
         let (new, report) = match &self.how {
             How::Whole(content) => (whole(&old, content, encoding), format!("Wrote {asked}.")),
             How::Edits(edits) => apply_all(asked, &old, edits)?,
+            How::Cell(edit) => {
+                let (new, what) =
+                    notebook::apply(&old, edit).map_err(|why| format!("{asked}: {why}"))?;
+                (new, format!("{what} of {asked}."))
+            }
         };
         check_size(asked, new.len(), cx.ws)?;
         if new == old {
@@ -179,6 +193,7 @@ impl Change {
                     Ok(())
                 }
                 How::Edits(_) => Err(format!("{asked}: the edits cancel each other out")),
+                How::Cell(_) => Err(format!("{asked}: the cell is like that already")),
             };
         }
         let bytes = text::encode(&new, encoding).ok_or_else(|| {

@@ -18,10 +18,12 @@ mod external;
 mod goal;
 mod kind;
 mod look;
+mod notebook;
 mod paths;
 mod roots;
 mod run;
 mod session;
+mod skill;
 mod state;
 mod step;
 mod task;
@@ -40,11 +42,12 @@ pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
 pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};
 pub use run::ToolRun;
+pub use skill::Skill;
 pub(crate) use state::digest;
 pub use state::{JobId, ToolState};
 pub use step::{
-    Answer, Assignment, Card, Choice, Diff, Location, Proposal, Question, Step, Todo, TodoStatus,
-    ToolOutcome,
+    Answer, AnswerKind, Assignment, Card, Choice, Diff, Location, Proposal, Question, Step, Todo,
+    TodoStatus, ToolOutcome,
 };
 pub use task::is_for_subagents;
 pub(crate) use web::is_web;

@@ -13,7 +13,9 @@ use super::kind::ToolKind;
 use super::state::ToolState;
 use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
-use super::{add_root, bash, change, entry, external, goal, look, paths, session, task, text, web};
+use super::{
+    add_root, bash, change, entry, external, goal, look, paths, session, skill, task, text, web,
+};
 use crate::call::{Call, FileKind, News, Opened, Outcome};
 use crate::error::{IoFault, IoKind};
 use crate::permission::{Access, Action};
@@ -556,6 +558,7 @@ fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
         "write_file" => change::write_file(args, ws),
         "edit_file" => change::edit_file(args, ws),
         "multi_edit" => change::multi_edit(args, ws),
+        "notebook_edit" => change::notebook_edit(args, ws),
         "move_file" => entry::move_file(args, ws),
         "delete_file" => entry::delete_file(args, ws),
         "bash" => bash::bash(args, ws),
@@ -564,6 +567,7 @@ fn begin(name: &str, args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
         "wait" => session::wait(args, ws),
         "todo_write" => session::todo_write(args, ws),
         "ask" => session::ask(args, ws),
+        "skill" => skill::skill(args, ws),
         "task" => task::task(args, ws),
         "add_root" => add_root::add_root(args, ws),
         "web_fetch" => web::web_fetch(args, ws),

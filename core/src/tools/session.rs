@@ -9,7 +9,7 @@ use core::time::Duration;
 use super::args::Args;
 use super::run::{Begun, Context, Event, Work};
 use super::state::JobId;
-use super::step::{Answer, Choice, Question, Step, Todo, TodoStatus};
+use super::step::{Answer, AnswerKind, Choice, Question, Step, Todo, TodoStatus};
 use super::workspace::Workspace;
 use crate::permission::Access;
 use crate::time::{Deadline, Instant, Timer};
@@ -255,20 +255,36 @@ fn read_question(number: usize, args: &Args<'_>) -> Result<Question, String> {
             description: option.opt_string("description")?,
         })
     };
-    let options: Vec<Choice> = match args.opt_strings("options") {
+    let choice = |label: &str| Choice {
+        label: label.into(),
+        description: None,
+    };
+    let kind = match args.opt_string("type")?.as_deref() {
+        None | Some("text") => AnswerKind::Text,
+        Some("number") => AnswerKind::Number,
+        Some("yes_no") => AnswerKind::YesNo,
+        Some(_) => return Err("`type` must be text, number or yes_no".into()),
+    };
+    let mut options: Vec<Choice> = match args.opt_strings("options") {
         Ok(labels) => {
-            let choice = |label: String| Choice {
-                label,
-                description: None,
-            };
-            labels.unwrap_or_default().into_iter().map(choice).collect()
+            let labels = labels.unwrap_or_default();
+            labels.iter().map(|label| choice(label)).collect()
         }
         Err(_) => {
             let list = args.opt_list("options")?.unwrap_or_default();
             list.iter().map(read_choice).collect::<Result<_, _>>()?
         }
     };
+    match kind {
+        AnswerKind::Text => {}
+        AnswerKind::Number | AnswerKind::YesNo if !options.is_empty() => {
+            return Err("a question with `options` has no other `type` than text".into());
+        }
+        AnswerKind::Number => {}
+        AnswerKind::YesNo => options = AnswerKind::YES_NO.map(choice).into(),
+    }
     Ok(Question {
+        kind,
         id: format!("q{number}"),
         header: args
             .opt_string("header")?

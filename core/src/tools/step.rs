@@ -214,6 +214,26 @@ pub struct Question {
     pub options: Vec<Choice>,
     /// Whether several can be chosen.
     pub multi: bool,
+    /// What its answer is.
+    pub kind: AnswerKind,
+}
+
+/// What the answer to a question is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnswerKind {
+    /// What can be chosen, or any text.
+    #[default]
+    Text,
+    /// A number; nothing can be chosen.
+    Number,
+    /// Yes or no, the two that can be chosen.
+    YesNo,
+}
+
+impl AnswerKind {
+    /// The two of [`AnswerKind::YesNo`].
+    pub const YES_NO: [&str; 2] = ["Yes", "No"];
 }
 
 /// One thing that can be chosen.

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::external::External;
+use super::skill::Skill;
 use crate::call::Confinement;
 use crate::limits::Limits;
 use crate::permission::Rules;
@@ -26,6 +27,8 @@ pub struct Workspace {
     pub limits: Limits,
     /// What confines commands; none: nothing.
     pub sandbox: Option<Sandbox>,
+    /// The skills that the model can take up.
+    pub skills: Vec<Skill>,
     /// `[permissions]`, of which the tools obey the rules that hide files.
     pub rules: Rules,
     /// Tools that live elsewhere, as far as they are known, in the order a model sees them.
@@ -72,6 +75,7 @@ impl Workspace {
             host,
             limits,
             sandbox: None,
+            skills: Vec::new(),
             rules: Rules::default(),
             external: Vec::new(),
             external_prefixes: Vec::new(),

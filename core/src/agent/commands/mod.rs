@@ -1,8 +1,18 @@
-//! Slash commands. One that the agent does itself runs instead of a turn: the model hears nothing
-//! of it, what it says is a chunk, and both what was typed and what was said are remembered.
+//! Slash commands, and command lines of the person's own.
 //!
-//! A prompt is a command if it is one text that begins with `/` and a name that is known;
-//! everything else is said to the model as it is.
+//! A prompt is a command if its first text begins with `/` and a name that is known; everything else
+//! is said to the model as it is. Where a name is known in several places, the first of these counts:
+//!
+//! | | what it is | what it does |
+//! | --- | --- | --- |
+//! | 1 | one that the agent does itself, with nothing but text | runs instead of a turn: the model hears nothing of it, what it says is a chunk |
+//! | 2 | a file of commands | its text, with what was typed filled in, is the prompt of a turn |
+//! | 3 | a skill | the same, with what was typed behind it |
+//!
+//! The names of prompts of MCP servers are those of no others; they come with nothing but text too.
+//!
+//! What stands in files is text for the model and nothing else: it runs nothing and allows nothing.
+//! What was typed is remembered and shown, also by a load.
 //!
 //! | command | does | file |
 //! | --- | --- | --- |
@@ -12,22 +22,34 @@
 //! | `/compact` | replaces the older part of the history by a summary: the one that asks the model | here |
 //! | `/mcp:server:prompt` | a prompt of an MCP server, filled by it: the prompt of a turn | `../mcp/prompts` |
 //! | `/mcp` | lists the MCP servers, approves and forbids those of the project | `mcp` |
-//! | `/reload` | reads the configuration again, for all sessions | `reload` |
+//! | `/reload` | reads the configuration, commands and skills again, for all sessions | `reload` |
+//! | `/name` | gives the model the text of a file | `files`; where they are: `shelf`; what is in them: `text` |
+//! | `!line` | runs a command line of the person's own | `line` |
 
+mod files;
+mod line;
 mod mcp;
 mod permissions;
 mod reload;
+mod shelf;
 mod standing;
+mod text;
+
+pub(super) use files::Calling;
+pub(super) use shelf::{Scan, Shelf};
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::content::Prompt;
+use super::fit::{self, Room};
+use super::render::{LINE, OPTION};
 use super::{Agent, Level};
 use crate::engine::Decided;
 use crate::engine::record::{Record, Shown};
 use crate::ids::SessionKey;
+use crate::limits::Limits;
 use crate::model::Part;
 use crate::protocol::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate,
@@ -84,71 +106,164 @@ impl BuiltIn {
     }
 }
 
-/// The command that a text is, with what follows its name.
-fn typed(text: &str) -> Option<(BuiltIn, &str)> {
+/// What a typed name means. The one place that knows the order of the sources.
+enum Source {
+    BuiltIn(BuiltIn),
+    /// The text of a file; of a skill, if it has a name.
+    File {
+        path: String,
+        beneath: String,
+        skill: Option<String>,
+    },
+}
+
+impl Source {
+    fn of(name: &str, shelf: &Shelf) -> Option<Self> {
+        if let Some(command) = BuiltIn::named(name) {
+            return Some(Self::BuiltIn(command));
+        }
+        if let Some(command) = shelf.commands.get(name) {
+            return Some(Self::File {
+                path: command.path.clone(),
+                beneath: command.beneath.clone(),
+                skill: None,
+            });
+        }
+        let skill = shelf.skills.get(name)?;
+        Some(Self::File {
+            path: skill.path.clone(),
+            beneath: skill.beneath.clone(),
+            skill: Some(skill.name.clone()),
+        })
+    }
+}
+
+/// The name of the command that a text may be, with what follows it.
+fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim().strip_prefix('/')?;
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    Some((BuiltIn::named(name)?, rest.trim()))
+    Some((name, rest.trim()))
 }
 
-fn available() -> Vec<AvailableCommand> {
-    let one = |command: BuiltIn| {
-        let (name, description, hint) = command.describe();
-        let mut shown = AvailableCommand::new(name, description);
-        shown.input = hint.map(AvailableCommandInput::new);
-        shown
-    };
-    BuiltIn::ALL.into_iter().map(one).collect()
-}
-
-/// A prompt of an MCP server, as a command.
-fn prompt(prompt: &crate::mcp::Prompt) -> AvailableCommand {
-    let about = match prompt.description.as_str() {
-        "" => "A prompt of an MCP server",
-        about => about,
-    };
-    let mut shown = AvailableCommand::new(prompt.command.as_str(), about);
-    let usage = prompt.usage();
-    shown.input = (!usage.is_empty()).then(|| AvailableCommandInput::new(usage));
-    shown
+/// What a client is told, as far as it fits into a frame: all of them work, told or not.
+fn available(
+    shelf: &Shelf,
+    prompts: &[&crate::mcp::Prompt],
+    limits: &Limits,
+) -> Vec<AvailableCommand> {
+    let mut all: Vec<(&str, &str, Option<&str>)> = Vec::new();
+    all.extend(BuiltIn::ALL.into_iter().map(|it| {
+        let (name, description, hint) = it.describe();
+        (name, description, hint)
+    }));
+    all.extend(shelf.commands.iter().map(|(name, it)| {
+        let hint = it.hint.as_deref();
+        (name.as_str(), it.description.as_str(), hint)
+    }));
+    // One that is called by another thing's name is told by the tool only.
+    let skills = shelf.skills.values();
+    all.extend(
+        skills
+            .filter(|it| {
+                BuiltIn::named(&it.name).is_none() && !shelf.commands.contains_key(&it.name)
+            })
+            .map(|it| {
+                (
+                    it.name.as_str(),
+                    it.description.as_str(),
+                    Some("instructions"),
+                )
+            }),
+    );
+    let usages: Vec<String> = prompts.iter().map(|prompt| prompt.usage()).collect();
+    all.extend(prompts.iter().zip(&usages).map(|(prompt, usage)| {
+        let about = match prompt.description.as_str() {
+            "" => "A prompt of an MCP server",
+            about => about,
+        };
+        let usage = (!usage.is_empty()).then_some(usage.as_str());
+        (prompt.command.as_str(), about, usage)
+    }));
+    let mut room = Room::new(limits);
+    let mut told = Vec::new();
+    for (name, description, hint) in all {
+        let cost = OPTION + fit::cost(name);
+        if room.left() < cost + 2 * LINE || !room.take(cost) {
+            break;
+        }
+        let mut command = AvailableCommand::new(name, room.line(description.into(), LINE));
+        command.input = hint.map(|hint| AvailableCommandInput::new(room.line(hint.into(), LINE)));
+        told.push(command);
+    }
+    told
 }
 
 impl Agent {
     /// Tells a client what commands there are.
     pub(super) fn tell_commands(&mut self, key: SessionKey) {
-        let mut all = available();
-        if let Some(session) = self.sessions.get(&key) {
-            all.extend(session.servers.hub.prompts().map(prompt));
-        }
+        let Some(session) = self.sessions.get(&key) else {
+            return;
+        };
+        let prompts: Vec<_> = session.servers.hub.prompts().collect();
+        let told = available(&session.shelf, &prompts, &self.config.limits);
         if let Some(mut session) = self.side.session(key) {
-            let update = AvailableCommandsUpdate::new(all);
+            let update = AvailableCommandsUpdate::new(told);
             session.notify(&SessionUpdate::AvailableCommandsUpdate(update));
         }
     }
 
-    /// Does what a prompt asks the agent itself to do. What is for the model is given back.
+    /// Does what a prompt asks the agent itself to do, or begins to read what it means. What is for
+    /// the model as it is is given back.
     pub(super) fn run_command(&mut self, key: SessionKey, prompt: Prompt) -> Option<Prompt> {
-        if !prompt.is_one_text() {
-            return Some(prompt);
-        }
-        let text = String::from(prompt.text());
-        if self.fill_prompt(key, &text) {
-            return None;
-        }
-        let Some((command, rest)) = typed(&text) else {
+        let Some(typed) = &prompt.typed else {
             return Some(prompt);
         };
+        if let Some(line) = typed.text.strip_prefix('!') {
+            let (line, links) = (String::from(line.trim()), typed.links);
+            self.run_line(key, &prompt, &line, links);
+            return None;
+        }
+        let Some((name, rest)) = split(&typed.text) else {
+            return Some(prompt);
+        };
+        let rest = String::from(rest);
+        if prompt.is_one_text() {
+            let text = String::from(prompt.text());
+            if self.fill_prompt(key, &text) {
+                return None;
+            }
+        }
+        let session = self.sessions.get(&key);
+        let source = session.and_then(|session| Source::of(name, &session.shelf));
+        match source {
+            Some(Source::BuiltIn(command)) if prompt.is_one_text() => {
+                self.run_built_in(key, command, prompt, &rest)
+            }
+            Some(Source::BuiltIn(_)) | None => Some(prompt),
+            Some(Source::File {
+                path,
+                beneath,
+                skill,
+            }) => {
+                self.read_command(key, Calling::new(prompt, rest, skill), path, beneath);
+                None
+            }
+        }
+    }
+
+    fn run_built_in(
+        &mut self,
+        key: SessionKey,
+        command: BuiltIn,
+        prompt: Prompt,
+        rest: &str,
+    ) -> Option<Prompt> {
         if command == BuiltIn::Goal && standing::is_objective(rest) {
             // The words are the prompt of a turn.
-            return Some(self.set_goal(key, &text, rest));
+            return Some(self.set_goal(key, prompt, rest));
         }
-        if let Some(session) = self.sessions.get_mut(&key) {
-            session.command = true;
-        }
-        self.with_engine(key, |engine, cx| {
-            engine.record(cx, Record::Command { text: text.clone() });
-        });
+        self.record_command(key, &prompt);
         let said = match command {
             BuiltIn::Permissions => self.permissions(key, rest),
             BuiltIn::Status => self.status_text(key),
@@ -176,6 +291,17 @@ impl Agent {
         self.answer_command(key, said);
     }
 
+    /// What was typed runs in place of a turn, and is remembered.
+    fn record_command(&mut self, key: SessionKey, prompt: &Prompt) {
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.command = true;
+        }
+        let (text, shown) = (String::from(prompt.text()), prompt.shown_by_itself());
+        self.with_engine(key, |engine, cx| {
+            engine.record(cx, Record::Command { text, shown });
+        });
+    }
+
     /// A command is done, and says so.
     fn answer_command(&mut self, key: SessionKey, mut text: String) {
         if let Some(session) = self.sessions.get(&key) {
@@ -201,13 +327,16 @@ impl Agent {
     }
 }
 
-/// A prompt of one text, of which people are shown another.
-fn prompt_of(text: &str, shown: &str) -> Prompt {
-    Prompt {
-        parts: Vec::from([Part::Text(text.into())]),
-        shown: Some(Vec::from([Shown::Text(shown.into())])),
-        files: Vec::new(),
+/// The prompt that says `text` to the model in place of what was typed, which people are shown.
+fn prompt_of(text: String, mut typed: Prompt) -> Prompt {
+    if typed.shown.is_none() {
+        typed.shown = Some(Vec::from([Shown::Text(typed.text().into())]));
     }
+    match typed.parts.first_mut() {
+        Some(Part::Text(first)) => *first = text,
+        Some(Part::Image { .. }) | None => typed.parts.insert(0, Part::Text(text)),
+    }
+    typed
 }
 
 #[cfg(test)]
@@ -216,6 +345,13 @@ mod tests {
 
     #[test]
     fn a_command_is_a_name_that_is_known_at_the_beginning() {
+        let typed = |text: &'static str| {
+            let (name, rest) = split(text)?;
+            match Source::of(name, &Shelf::default())? {
+                Source::BuiltIn(command) => Some((command, rest)),
+                Source::File { .. } => None,
+            }
+        };
         for (text, expected) in [
             ("/permissions", Some((BuiltIn::Permissions, ""))),
             (

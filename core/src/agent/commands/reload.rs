@@ -1,5 +1,5 @@
-//! `/reload`: the configuration is read again. Rules count at once, models from the next turn on, in
-//! all sessions; what cannot be read changes nothing.
+//! `/reload`: the configuration is read again, then commands and skills are looked for. Rules count at
+//! once, models from the next turn on, in all sessions; what cannot be read changes nothing.
 
 use alloc::format;
 use alloc::string::String;
@@ -35,11 +35,19 @@ impl Agent {
         if !waits.is_some_and(|session| mem::take(&mut session.reloading)) {
             return;
         }
-        let said = match read.and_then(|settings| self.take_settings(*settings)) {
-            Ok(said) => said,
-            Err(why) => format!("Nothing is changed: {why}"),
-        };
-        self.answer_command(key, said);
+        match read.and_then(|settings| self.take_settings(*settings)) {
+            Ok(said) => {
+                if let Some(session) = self.sessions.get_mut(&key) {
+                    session.reloading = true;
+                    session.reloaded = Some(said);
+                }
+                let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
+                for key in keys {
+                    self.scan_again(key);
+                }
+            }
+            Err(why) => self.answer_command(key, format!("Nothing is changed: {why}")),
+        }
     }
 
     fn take_settings(&mut self, mut settings: Settings) -> Result<String, String> {

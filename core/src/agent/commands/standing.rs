@@ -104,7 +104,7 @@ impl Agent {
     }
 
     /// Makes what follows `/goal` the goal of a turn.
-    pub(super) fn set_goal(&mut self, key: SessionKey, typed: &str, objective: &str) -> Prompt {
+    pub(super) fn set_goal(&mut self, key: SessionKey, typed: Prompt, objective: &str) -> Prompt {
         // Only a session of a later version refuses it, and that takes no prompts either.
         if self.set_axis(key, "mode", Mode::Goal.name()).is_ok()
             && let Some(session) = self.sessions.get_mut(&key)
@@ -113,7 +113,7 @@ impl Agent {
             let (store, options) = (session.store, session.axes.record());
             self.remember_options(store, options);
         }
-        prompt_of(objective, typed)
+        prompt_of(objective.into(), typed)
     }
 }
 

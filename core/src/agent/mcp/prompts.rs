@@ -11,11 +11,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::agent::Agent;
+use crate::agent::content::Prompt;
 use crate::engine::Message;
 use crate::engine::record::{Record, Shown};
 use crate::ids::{CallId, SessionKey};
 use crate::model::Part;
-use crate::protocol::schema::ContentBlock;
 
 /// A prompt that is being filled.
 pub(super) struct Filling {
@@ -61,7 +61,11 @@ impl Agent {
         let typed = filling.typed;
         match result {
             Ok(text) => {
-                self.set_title(key, &[ContentBlock::text(typed.as_str())]);
+                let said = Prompt {
+                    parts: Vec::from([Part::Text(typed.clone())]),
+                    ..Prompt::default()
+                };
+                self.set_title(key, &said);
                 let message = Message {
                     parts: Vec::from([Part::Text(text)]),
                     shown: Some(Vec::from([Shown::Text(typed)])),
@@ -72,7 +76,13 @@ impl Agent {
             Err(why) => {
                 session.command = true;
                 self.with_engine(key, |engine, cx| {
-                    engine.record(cx, Record::Command { text: typed });
+                    engine.record(
+                        cx,
+                        Record::Command {
+                            text: typed,
+                            shown: None,
+                        },
+                    );
                 });
                 self.servers_command_done(key, why);
             }

@@ -64,6 +64,12 @@ impl Agent {
         let Some(opening) = self.openings.get_mut(&key) else {
             return Err(RpcError::cancelled());
         };
+        let skills = opening.shelf.skills();
+        let told = match opening.axes.preset {
+            // It has no tool for them.
+            Preset::Light => None,
+            Preset::Balanced | Preset::Delivery => opening.shelf.skills_text(&self.config.limits),
+        };
         let stored = opening.loading.is_some();
         let project = core::mem::take(&mut opening.project);
         let axes = opening.axes.clone();
@@ -101,7 +107,7 @@ impl Agent {
                     &further,
                     self.config.host.sandbox.confines_files(),
                     &bounded(project),
-                ),
+                ) + &told.map_or(String::new(), |told| format!("\n{told}")),
             ),
             workspace: {
                 let mut workspace = Workspace::new(
@@ -111,6 +117,7 @@ impl Agent {
                     self.config.limits.clone(),
                 );
                 workspace.rules = rules.clone();
+                workspace.skills = skills;
                 workspace.sandbox = self.sandbox(&id);
                 workspace.web = self.web();
                 workspace.secrets = self.secrets();

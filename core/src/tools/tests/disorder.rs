@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const CALLS: [(&str, &str); 18] = [
+const CALLS: [(&str, &str); 19] = [
     ("read_file", r#"{"path":"a"}"#),
     ("write_file", r#"{"path":"a","content":"x"}"#),
     (
@@ -17,6 +17,10 @@ const CALLS: [(&str, &str); 18] = [
     (
         "multi_edit",
         r#"{"path":"a","edits":[{"old_string":"a","new_string":"b"}]}"#,
+    ),
+    (
+        "notebook_edit",
+        r#"{"path":"a","cell_number":0,"new_source":"b"}"#,
     ),
     ("move_file", r#"{"source_path":"a","destination_path":"b"}"#),
     ("delete_file", r#"{"path":"a"}"#),

@@ -396,6 +396,32 @@ fn several_edits_are_made_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_cell_is_changed_by_the_rules_of_an_edit() {
+    let book = r#"{"cells":[{"cell_type":"code","id":"x","metadata":{},"source":"old","outputs":[]}],"nbformat":4,"nbformat_minor":5}"#;
+    let call = r#"{"path":"n.ipynb","cell_id":"x","new_source":"new"}"#;
+    let mut world = World::new().file("/w/n.ipynb", book);
+    let outcome = world.run("notebook_edit", call);
+    assert!(outcome.ok && outcome.wrote, "{outcome:?}");
+    assert_eq!(outcome.text, "Replaced cell 0 (id x) of /w/n.ipynb.");
+    let changed = book.replace("old", "new");
+    assert_eq!(world.bytes("/w/n.ipynb"), changed.as_bytes());
+    assert_eq!(outcome.diffs[0].old.as_deref(), Some(book));
+    assert_eq!(outcome.diffs[0].new, changed);
+    assert!(matches!(&world.proposals[0].action.access, Access::Edit(_)));
+    check_refused(&mut world, "notebook_edit", call, "like that already");
+    // What it has not seen it does not write over.
+    world.run("read_file", r#"{"path":"n.ipynb"}"#);
+    world.files.insert("/w/n.ipynb".into(), book.into());
+    check_refused(&mut world, "notebook_edit", call, "has changed since");
+    check_refused(
+        &mut world,
+        "notebook_edit",
+        r#"{"path":"none.ipynb","cell_id":"x","new_source":"new"}"#,
+        "does not exist",
+    );
+}
+
+#[test]
 fn moves_and_removals_touch_the_link_itself_and_never_replace() {
     let mut world = World::new()
         .file("/w/a", "a")

@@ -116,6 +116,12 @@ fn an_unknown_tool_or_bad_arguments_fail_with_the_reason_and_start_nothing() {
     );
     check("todo_write", r#"{"todos":"x"}"#, "`todos` must be an array");
     check("ask", "{}", "`questions` is missing");
+    check("ask", r#"{"question":"a","type":"date"}"#, "`type` must be");
+    check(
+        "ask",
+        r#"{"question":"a","type":"number","options":["1"]}"#,
+        "no other `type`",
+    );
 }
 
 #[test]
