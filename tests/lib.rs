@@ -8,6 +8,7 @@ pub mod editor;
 pub mod inbox;
 pub mod json;
 pub mod laws;
+pub mod mcp;
 pub mod official;
 pub mod process;
 pub mod provider;

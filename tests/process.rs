@@ -40,11 +40,16 @@ pub fn program(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Keys that nobody may ever see: in `.env`, and in the environment of every program. Whoever runs a
-/// program here looks for them in all it says and leaves behind.
-pub const PLANTED: [(&str, &str); 2] = [
+/// Keys that nobody may ever see: in `.env`, in the environment of every program, and those that tests
+/// give to MCP servers. Whoever runs a program here looks for them in all it says and leaves behind.
+pub const PLANTED: [(&str, &str); 7] = [
     ("PLANTED_KEY", "sk-planted-in-env-file-5f1c9a"),
     ("DEEPSEEK_API_KEY", "sk-planted-in-environment-77d2e0"),
+    ("MCP_ENV", "mcp-planted-in-variable-91ab3f"),
+    ("MCP_ARG", "mcp-planted-in-argument-c04d57"),
+    ("MCP_HEADER", "mcp-planted-in-header-2e86f1"),
+    ("MCP_LOGIN", "mcp-planted-in-login-b7309d"),
+    ("MCP_QUERY", "mcp-planted-in-query-4fa6c2"),
 ];
 
 /// What every planted key begins with.

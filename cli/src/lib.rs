@@ -7,6 +7,7 @@
 //! | `turn`, `run` | one turn in the terminal |
 //! | `demo` | a turn on a scripted model, offline |
 //! | `sessions` | what was said and done before |
+//! | `mcp` | the MCP servers of a folder |
 //! | `setup` | connecting a model |
 //! | `doctor` | what keeps the agent from working |
 //! | `render` | updates as styled text |
@@ -19,6 +20,7 @@ mod exit;
 mod flags;
 mod host;
 mod logging;
+mod mcp;
 mod out;
 mod render;
 mod run;
@@ -93,6 +95,7 @@ fn start(runtime: Runtime, args: LowArgs) -> Result<Exit, Failure> {
         Invocation::Run(plan) => run::run(runtime, *plan),
         Invocation::Demo(args) => demo::demo(runtime, args),
         Invocation::Sessions(plan) => sessions::sessions(runtime, *plan),
+        Invocation::Mcp(plan) => mcp::mcp(&plan),
         Invocation::Setup { args, home } => setup::setup(&args, &home),
         Invocation::Doctor(plan) => doctor::doctor(runtime, &plan),
         Invocation::Completions(shell) => {

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
 use reasonix_core::agent::{CloseReason, Config, Effect, Input, Level, WallClock};
+use reasonix_core::call::Call;
 use reasonix_core::ids::CallId;
 use reasonix_core::machine::{Machine, Next, Source};
 use reasonix_core::protocol::PeerInput;
@@ -245,9 +246,10 @@ impl<M: Served> Driver<M> {
     /// Does all that the machine wants done, writing and reading in between.
     fn drain(&mut self) -> Next<CloseReason> {
         loop {
+            let mut starts = None;
             match self.machine.poll_effect() {
                 Next::Do(Effect::Transmit(frame)) => self.link.send(frame),
-                Next::Do(Effect::Start { id, call }) => self.calls.start(id, call),
+                Next::Do(Effect::Start { id, call }) => starts = Some((id, call)),
                 Next::Do(Effect::Feed { id, bytes }) => self.calls.feed(id, &bytes),
                 Next::Do(Effect::FeedEnd { id }) => self.calls.feed_end(id),
                 Next::Do(Effect::Abort { id }) => self.calls.abort(id),
@@ -257,9 +259,15 @@ impl<M: Served> Driver<M> {
                 Next::Do(Effect::Close(reason)) => return Next::Do(reason),
                 Next::Wait(deadline) => return Next::Wait(deadline),
             }
-            if self.link.is_full() {
+            // A program or a thread takes a while to start, and there may be many: what was said
+            // before does not wait for that, nor does what the client says meanwhile.
+            let takes_a_while = matches!(starts, Some((_, Call::Process(_) | Call::Http(_))));
+            if self.link.is_full() || takes_a_while {
                 let now = self.clock.now();
                 self.link.exchange(now, &mut Peer(&mut self.machine));
+            }
+            if let Some((id, call)) = starts {
+                self.calls.start(id, call);
             }
         }
     }

@@ -18,6 +18,7 @@ mod kills;
 #[cfg(target_os = "linux")]
 mod launches;
 mod machine;
+mod mcp;
 mod permission;
 mod pressure;
 mod profiles;
@@ -31,6 +32,7 @@ mod runtimes;
 mod sandbox;
 mod schema;
 mod secrets;
+mod servers;
 mod sessions;
 mod settle;
 mod shell;

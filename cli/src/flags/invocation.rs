@@ -13,7 +13,7 @@ use reasonix_core::model::Script;
 use reasonix_core::settings::Settings;
 
 use super::low::{
-    AcpArgs, AcpThen, AgentArgs, DemoArgs, DoctorArgs, LowArgs, LowCommand, RunArgs,
+    AcpArgs, AcpThen, AgentArgs, DemoArgs, DoctorArgs, LowArgs, LowCommand, McpCommand, RunArgs,
     SessionsCommand, SetupArgs,
 };
 use super::models;
@@ -31,6 +31,8 @@ pub enum Invocation {
     Demo(DemoArgs),
     /// Conversations that were had.
     Sessions(Box<SessionsPlan>),
+    /// MCP servers of a folder.
+    Mcp(Box<McpPlan>),
     /// Connect a model.
     Setup {
         /// What is known already.
@@ -109,6 +111,49 @@ pub enum SessionsTask {
     },
 }
 
+/// Something about MCP servers.
+pub struct McpPlan {
+    /// The agent's directory.
+    pub home: PathBuf,
+    /// What is configured.
+    pub settings: Settings,
+    /// The project's folder: absolute, links resolved.
+    pub cwd: String,
+    /// What is to be done.
+    pub task: McpTask,
+}
+
+/// What is to be done with MCP servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpTask {
+    /// List them.
+    List {
+        /// For scripts.
+        json: bool,
+    },
+    /// Try one out.
+    Test {
+        /// Its name.
+        name: String,
+        /// For scripts.
+        json: bool,
+    },
+    /// Let some of the project's be started.
+    Approve {
+        /// Their names.
+        names: Vec<String>,
+        /// For scripts.
+        json: bool,
+    },
+    /// Take that back.
+    Revoke {
+        /// Their names.
+        names: Vec<String>,
+        /// For scripts.
+        json: bool,
+    },
+}
+
 /// What is to be looked at.
 pub struct DoctorPlan {
     /// What an agent with these flags is made with.
@@ -152,6 +197,7 @@ impl Invocation {
             LowCommand::Run(run) => Self::Run(Box::new(run_plan(&run)?)),
             LowCommand::Demo(demo) => Self::Demo(demo),
             LowCommand::Sessions(command) => Self::Sessions(Box::new(sessions_plan(command)?)),
+            LowCommand::Mcp(command) => Self::Mcp(Box::new(mcp_plan(command)?)),
             LowCommand::Setup(args) => Self::setup(args)?,
             LowCommand::Doctor(doctor) => Self::Doctor(Box::new(doctor_plan(doctor)?)),
             LowCommand::Completions { shell } => Self::Completions(shell),
@@ -270,6 +316,43 @@ fn sessions_plan(command: SessionsCommand) -> Result<SessionsPlan, Failure> {
     Ok(SessionsPlan {
         config,
         home,
+        cwd,
+        task,
+    })
+}
+
+fn mcp_plan(command: McpCommand) -> Result<McpPlan, Failure> {
+    let home = host::home().ok_or_else(|| {
+        Failure::usage("there is no place for the configuration: set REASONIX_HOME or HOME")
+    })?;
+    let settings = host::settings();
+    logging::hide(&settings);
+    let (at, task) = match command {
+        McpCommand::List { at } => {
+            let json = at.json;
+            (at, McpTask::List { json })
+        }
+        McpCommand::Test { name, at } => {
+            let json = at.json;
+            (at, McpTask::Test { name, json })
+        }
+        McpCommand::Approve { names, at } => {
+            let json = at.json;
+            (at, McpTask::Approve { names, json })
+        }
+        McpCommand::Revoke { names, at } => {
+            let json = at.json;
+            (at, McpTask::Revoke { names, json })
+        }
+    };
+    // As a session has it: links resolved.
+    let cwd = match at.cwd {
+        Some(cwd) => directory(Some(&cwd))?,
+        None => directory(Some(Path::new(".")))?,
+    };
+    Ok(McpPlan {
+        home,
+        settings,
         cwd,
         task,
     })

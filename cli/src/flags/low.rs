@@ -47,6 +47,9 @@ pub enum LowCommand {
     /// List, read and delete the conversations that were had here
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// List the MCP servers of this folder, try one out, and say which may be started
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Connect a model: writes config.toml and .env, and tests the connection
     #[command(after_help = SETUP_HELP)]
     Setup(SetupArgs),
@@ -223,6 +226,67 @@ pub enum SessionsCommand {
         yes: bool,
     },
 }
+
+/// `mcp`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum McpCommand {
+    /// List those of config.toml and of the project's .mcp.json
+    List {
+        /// Where and how.
+        #[command(flatten)]
+        at: McpArgs,
+    },
+    /// Start one outside of any session: what it offers, or why it cannot be used
+    #[command(after_help = MCP_TEST_HELP)]
+    Test {
+        /// Its name
+        name: String,
+
+        /// Where and how.
+        #[command(flatten)]
+        at: McpArgs,
+    },
+    /// Let sessions in this folder start servers of its .mcp.json, as they stand there now
+    Approve {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+
+        /// Where and how.
+        #[command(flatten)]
+        at: McpArgs,
+    },
+    /// Take that back
+    Revoke {
+        /// Their names
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+
+        /// Where and how.
+        #[command(flatten)]
+        at: McpArgs,
+    },
+}
+
+/// Flags of all commands of `mcp`.
+#[derive(Clone, Debug, Args)]
+pub struct McpArgs {
+    /// The project's folder instead of this one
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// Print one JSON object a line, for scripts
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How `mcp test` ends.
+const MCP_TEST_HELP: &str = "\
+Exit code:
+  0  it is ready
+  1  it cannot be used
+  2  there is no server of this name, or a file makes no sense
+  3  it comes with the project and was not approved";
 
 /// `demo`.
 #[derive(Clone, Copy, Debug, Default, Args)]

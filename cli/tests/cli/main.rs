@@ -5,6 +5,7 @@ mod demo;
 #[cfg(unix)]
 mod doctor;
 mod flags;
+mod mcp;
 #[cfg(unix)]
 mod person;
 mod run;

@@ -248,6 +248,8 @@ pub struct Agent {
     finished: Option<Instant>,
     /// Effects other than frames.
     effects: VecDeque<Owned>,
+    /// The same for MCP servers, in an order of its own: nobody waits till thirty are started.
+    servers: VecDeque<Owned>,
     closing: Closing,
 }
 
@@ -306,6 +308,7 @@ impl Agent {
             unread: 0,
             finished: None,
             effects: VecDeque::new(),
+            servers: VecDeque::new(),
             closing: Closing::No,
             config,
         }
@@ -415,6 +418,8 @@ impl Agent {
         };
         let until = begun.plus(self.config.limits.close_grace);
         self.closing = Closing::Settling { reason, until };
+        // What ends here has begun before.
+        self.effects.append(&mut self.servers);
         // What is to be remembered is still written.
         for (id, owner) in &self.calls {
             if !matches!(owner, Owner::Store(..)) {
@@ -431,6 +436,9 @@ impl Agent {
                 return Work::Effect(effect);
             }
             if let Closing::Settling { reason, until } = self.closing {
+                if let Some(effect) = self.servers.pop_front() {
+                    return Work::Effect(effect);
+                }
                 if !self.calls.is_empty() && until > self.now {
                     return Work::Wait(Some(Deadline {
                         at: until,
@@ -449,6 +457,9 @@ impl Agent {
                 Step::Close(reason) => self.begin_closing(reason.into()),
                 Step::Wait(deadline) => {
                     if !self.drive_next() {
+                        if let Some(effect) = self.servers.pop_front() {
+                            return Work::Effect(effect);
+                        }
                         let timer = self.timers.first().map(|(deadline, _)| *deadline);
                         return Work::Wait(Deadline::earlier(deadline, timer));
                     }

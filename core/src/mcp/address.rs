@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// The parts of an absolute `http` or `https` URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,21 +79,53 @@ pub(super) fn resolve(base: &str, reference: &str) -> Option<String> {
     is_http(&found).then_some(found)
 }
 
-/// What of a URL must not be shown: what stands before `@`, and the values of its query.
+/// What of a URL must not be shown: what stands before `@`, the values of its query, and parts of its
+/// path that look like keys.
 pub(super) fn secrets(url: &str) -> impl Iterator<Item = &str> {
-    let login = parts(url).and_then(|it| it.authority.rsplit_once('@'));
+    let login = login(url);
+    let password = login.and_then(|login| login.split_once(':'));
+    let password = password.map(|(_, password)| password);
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let login = login.map(|(login, _)| login);
     let values = query
         .split(['&', '#'])
         .filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
-    login.into_iter().chain(values)
+    let path = parts(url).map_or("", |it| it.path);
+    let path = path.split(['?', '#']).next().unwrap_or("").split('/');
+    let key = |part: &&str| part.len() >= 20 && part.bytes().any(|byte| byte.is_ascii_digit());
+    let keys = path.filter(key);
+    login.into_iter().chain(password).chain(values).chain(keys)
+}
+
+/// What stands before `@`.
+pub(super) fn login(url: &str) -> Option<&str> {
+    let (login, _) = parts(url)?.authority.rsplit_once('@')?;
+    Some(login)
+}
+
+/// `text` without its percent signs, if it has some and is text then.
+pub(super) fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let digits = more.get(..2).and_then(|two| core::str::from_utf8(two).ok());
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match byte.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().filter(|plain| plain != text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     #[test]
     fn references_mean_what_they_mean_where_they_were_found() {
@@ -138,6 +171,16 @@ mod tests {
     #[test]
     fn logins_and_values_of_a_query_are_secret() {
         let found: Vec<_> = secrets("https://me:pw@h/a?key=abc&x=1#f").collect();
-        assert_eq!(found, ["me:pw", "abc", "1"]);
+        assert_eq!(found, ["me:pw", "pw", "abc", "1"]);
+        let found: Vec<_> = secrets("https://h/mcp/0123456789abcdefghij/sse#f").collect();
+        assert_eq!(found, ["0123456789abcdefghij"]);
+        for (text, expected) in [
+            ("a%2Fb", Some("a/b")),
+            ("a%", None),
+            ("%ff", None),
+            ("a", None),
+        ] {
+            assert_eq!(decoded(text).as_deref(), expected, "{text}");
+        }
     }
 }

@@ -133,6 +133,12 @@ impl Server {
         };
         wanted.heard = cx.now;
         let sent = match wanted.wish.clone() {
+            // It may be among those that are being listed.
+            Wish::Tool { name, .. }
+                if self.pages.is_some() && self.tools.iter().all(|it| it.name != name) =>
+            {
+                Ok(())
+            }
             Wish::Tool { name, arguments } => self.send_tool(cx, id, &name, &arguments),
             // They are being listed.
             Wish::Prompt { .. } if self.prompt_pages.is_some() => Ok(()),
@@ -274,6 +280,7 @@ impl Server {
             Sent::Tools if self.state == State::Ready => {
                 self.pages = None;
                 self.log(cx, &format!("its tools cannot be listed anew: {why}"));
+                self.send_waiting(cx);
             }
             Sent::Tools => self.down(cx, Fault::new(format!("its tools cannot be listed: {why}"))),
             Sent::Prompts => self.no_prompts(cx, why),

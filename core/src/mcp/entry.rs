@@ -7,6 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -249,7 +251,12 @@ impl Entry {
         let mut secrets = Vec::new();
         match &self.way {
             Way::Stdio { args, env, .. } => {
-                secrets.extend(env.iter().map(|(_, value)| value.clone()));
+                // A folder that a server is told of is in all that it says of its files.
+                let plain = |name: &str, value: &Secret| {
+                    value.reveal().starts_with('/') && !is_telling(name)
+                };
+                let env = env.iter().filter(|(name, value)| !plain(name, value));
+                secrets.extend(env.map(|(_, value)| value.clone()));
                 let mut named = false;
                 for arg in args {
                     let (flag, value) = arg.split_once('=').unwrap_or((arg, ""));
@@ -269,9 +276,21 @@ impl Entry {
                         secrets.push(Secret::new(value.name(), key.trim()));
                     }
                 }
-                secrets.extend(address::secrets(url).map(|text| Secret::new("address", text)));
+                for text in address::secrets(url) {
+                    let decoded = address::decoded(text);
+                    secrets.extend(decoded.map(|text| Secret::new("address", text)));
+                    secrets.push(Secret::new("address", text));
+                }
+                // What HTTP makes of a login.
+                if let Some(login) = address::login(url) {
+                    let colon = if login.contains(':') { "" } else { ":" };
+                    let sent = STANDARD.encode(format!("{login}{colon}"));
+                    secrets.push(Secret::new("address", sent));
+                }
             }
         }
+        let spelled: Vec<Secret> = secrets.iter().filter_map(in_json).collect();
+        secrets.extend(spelled);
         // The longest first: one may be part of another.
         secrets.sort_by_key(|secret| core::cmp::Reverse(secret.reveal().len()));
         secrets
@@ -296,10 +315,20 @@ fn printable(text: &str) -> String {
     shown
 }
 
+/// The secret as it stands in a JSON text, if that is another spelling: some writers escape `/` too.
+fn in_json(secret: &Secret) -> Option<Secret> {
+    let plain = secret.reveal();
+    let escaped = plain
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('/', "\\/");
+    (escaped != plain).then(|| Secret::new(secret.name(), escaped))
+}
+
 /// Whether a flag of this name is followed by something that must not be shown.
 fn is_telling(flag: &str) -> bool {
     let flag = flag.to_ascii_lowercase();
-    ["key", "token", "secret", "pass", "auth", "header"]
+    ["key", "token", "secret", "pass", "auth", "header", "cred"]
         .iter()
         .any(|word| flag.contains(word))
 }
@@ -519,6 +548,26 @@ mod tests {
             "[redacted] [redacted] [redacted] /a/path/that/is/long"
         );
         assert_eq!(format!("{entry:?}"), "Entry(\"a\", stdio)");
+        let paths = stdio(
+            "x",
+            &[],
+            &[("ROOT", "/home/me/a"), ("KEY_FILE", "/etc/key")],
+        );
+        let mut text = String::from("/home/me/a/b /etc/key");
+        Entry::new("a", paths).unwrap().redact(&mut text);
+        assert_eq!(text, "/home/me/a/b [redacted]");
+        let spelled = stdio("x", &[], &[("A", "a/b\"cdefg")]);
+        let mut text = String::from(r#"a/b"cdefg a\/b\"cdefg"#);
+        Entry::new("a", spelled).unwrap().redact(&mut text);
+        assert_eq!(text, "[redacted] [redacted]");
+        let sent = "https://tok%2Fen-0123@h/0123456789abcdefghij/sse";
+        let mut text = format!("{sent} tok/en-0123 dG9rJTJGZW4tMDEyMzo=");
+        let entry = Entry::new("a", http(sent, &[])).unwrap();
+        entry.redact(&mut text);
+        assert_eq!(
+            text,
+            "https://[redacted]@h/[redacted]/sse [redacted] [redacted]"
+        );
         let url = "https://me:password@h/?key=abcdefgh";
         let entry = Entry::new("b", http(url, &[("Authorization", "Bearer sk-12345678")])).unwrap();
         let mut text = format!("{url} Bearer sk-12345678, sk-12345678");

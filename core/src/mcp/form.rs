@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::address;
 use super::shapes::Elicit;
+use super::{Entry, address};
 use crate::wire::text::cut;
 
 /// Longest message that is shown, bytes.
@@ -73,6 +73,34 @@ impl Question {
                 Some(Self::Page { message, url, id })
             }
             Some(_) => None,
+        }
+    }
+
+    /// The same without what must not be shown of the server that asks; none if it could not be
+    /// answered then.
+    pub(super) fn without(self, entry: &Entry) -> Option<Self> {
+        let redacted = |mut text: String| {
+            entry.redact(&mut text);
+            text
+        };
+        match self {
+            Self::Form { message, schema } => {
+                let schema = redacted(schema);
+                Fields::read(&schema)?;
+                Some(Self::Form {
+                    message: redacted(message),
+                    schema,
+                })
+            }
+            Self::Page { message, url, id } => {
+                // An address that is another leads nowhere.
+                let whole = redacted(url.clone()) == url && redacted(id.clone()) == id;
+                whole.then(|| Self::Page {
+                    message: redacted(message),
+                    url,
+                    id,
+                })
+            }
         }
     }
 

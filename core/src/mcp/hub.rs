@@ -45,6 +45,10 @@ pub struct Status<'a> {
     pub error: Option<&'a str>,
     /// The status of the HTTP answer that said so.
     pub http_status: Option<u16>,
+    /// What it calls itself, with its version, on one line.
+    pub title: Option<&'a str>,
+    /// The version of the protocol that was agreed on last.
+    pub protocol: Option<&'a str>,
 }
 
 /// When a server is started.
@@ -156,6 +160,8 @@ impl Hub {
                 tools: server.names().len(),
                 error,
                 http_status,
+                title: Some(server.title.as_str()).filter(|it| !it.is_empty()),
+                protocol: Some(server.version.as_str()).filter(|it| !it.is_empty()),
             }
         })
     }

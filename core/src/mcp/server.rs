@@ -94,7 +94,10 @@ pub(super) struct Server {
     listed: bool,
     /// What is kept of its tools.
     kept: Option<[u8; 32]>,
-    version: String,
+    /// The version of the protocol that was agreed on.
+    pub version: String,
+    /// What it calls itself, with its version.
+    pub title: String,
     failures: u32,
     lines: u32,
     arrived: VecDeque<Arrived>,
@@ -126,6 +129,7 @@ impl Server {
             listed: false,
             kept: None,
             version: String::new(),
+            title: String::new(),
             failures: 0,
             lines: 0,
             arrived: VecDeque::new(),
@@ -254,13 +258,31 @@ impl Server {
         for notice in &pages.notices {
             self.log(cx, notice);
         }
-        self.tools = pages.finish(&self.slug, self.resources);
+        let mut tools = pages.finish(&self.slug, self.resources);
+        let shows = |text: &str| {
+            let mut shown = String::from(text);
+            self.entry.redact(&mut shown);
+            shown != text
+        };
+        let before = tools.len();
+        tools.retain(|tool| !shows(&tool.name));
+        if tools.len() < before {
+            self.log(cx, "a tool whose name holds a secret is left out");
+        }
+        for tool in &mut tools {
+            self.entry.redact(&mut tool.description);
+            self.entry.redact(&mut tool.parameters);
+        }
         self.failures = 0;
         self.standby = false;
         self.listed = true;
         let was_up = core::mem::replace(&mut self.state, State::Ready) == State::Ready;
-        cx.out.push_back(Output::Changed);
-        self.remember(cx);
+        // Some servers say without end that the same tools have changed.
+        if !was_up || self.tools != tools {
+            self.tools = tools;
+            cx.out.push_back(Output::Changed);
+            self.remember(cx);
+        }
         if !was_up && self.has_prompts {
             self.list_prompts(cx);
         }

@@ -52,6 +52,17 @@ pub(super) struct Initialized<'a> {
     pub protocol_version: String,
     #[serde(default, borrow)]
     pub capabilities: ServerCapabilities<'a>,
+    #[serde(default, borrow)]
+    pub server_info: Option<&'a RawValue>,
+}
+
+/// What a server calls itself.
+#[derive(Default, Deserialize)]
+pub(super) struct ServerInfo {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub version: String,
 }
 
 #[derive(Default, Deserialize)]

@@ -9,8 +9,8 @@ use super::catalogue::{Pages, one_line};
 use super::form::{Question, Reply};
 use super::server::{Sent, Server, State};
 use super::shapes::{
-    Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ToolPage, VERSIONS,
-    WasCancelled,
+    Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ServerInfo,
+    ToolPage, VERSIONS, WasCancelled,
 };
 use super::transport::Fault;
 use super::{Context, Output, prompts, result};
@@ -84,6 +84,13 @@ impl Server {
                 format!("it speaks version {version} of the protocol, which is not known here");
             return self.down(cx, Fault::new(why));
         }
+        // For people; a server that says it wrong is no worse for it.
+        let info = hello
+            .server_info
+            .map(|info| serde_json::from_str::<ServerInfo>(info.get()));
+        let info = info.and_then(Result::ok).unwrap_or_default();
+        self.title = one_line(&format!("{} {}", info.name, info.version), 120);
+        self.entry.redact(&mut self.title);
         self.resources = hello.capabilities.resources.is_some();
         self.has_prompts = hello.capabilities.prompts.is_some();
         let tools = hello.capabilities.tools.is_some();
@@ -139,6 +146,7 @@ impl Server {
         self.pages = None;
         if self.state == State::Ready {
             self.log(cx, why);
+            self.send_waiting(cx);
         } else {
             self.down(cx, Fault::new(why));
         }
@@ -178,7 +186,7 @@ impl Server {
         params: Option<&str>,
         asks: &mut u64,
     ) {
-        let question = Question::read(params);
+        let question = Question::read(params).and_then(|question| question.without(&self.entry));
         let offered = question.as_ref().is_some_and(|question| match question {
             Question::Form { .. } => self.client.forms,
             Question::Page { .. } => self.client.pages,

@@ -179,11 +179,11 @@ impl Agent {
             match output {
                 Output::Start { id, call } => {
                     self.calls.insert(id, Owner::Servers(key));
-                    self.effects.push_back(Owned::Start(id, call));
+                    self.servers.push_back(Owned::Start(id, call));
                 }
-                Output::Feed { id, bytes } => self.effects.push_back(Owned::Feed(id, bytes)),
-                Output::FeedEnd { id } => self.effects.push_back(Owned::FeedEnd(id)),
-                Output::Abort { id } => self.effects.push_back(Owned::Abort(id)),
+                Output::Feed { id, bytes } => self.servers.push_back(Owned::Feed(id, bytes)),
+                Output::FeedEnd { id } => self.servers.push_back(Owned::FeedEnd(id)),
+                Output::Abort { id } => self.servers.push_back(Owned::Abort(id)),
                 Output::Done { call, result } => self.heard(key, call, Heard::Done(result)),
                 Output::Progress { call, text } => self.heard(key, call, Heard::Progress(text)),
                 Output::Ask { ask, question } => self.elicit(key, ask, question),

@@ -4,5 +4,6 @@
 mod http;
 mod lists;
 mod property;
+mod said;
 mod stdio;
 mod world;

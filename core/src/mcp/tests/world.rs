@@ -40,6 +40,8 @@ pub struct World {
     pub asks: Vec<(u64, Question)>,
     pub withdrawn: Vec<u64>,
     pub logs: Vec<String>,
+    /// How often it said that something is another than before.
+    pub changes: usize,
     /// Digests of entries whose tools were asked for.
     pub recalls: Vec<String>,
     /// What was to be kept of tools.
@@ -94,6 +96,7 @@ impl World {
             asks: Vec::new(),
             withdrawn: Vec::new(),
             logs: Vec::new(),
+            changes: 0,
             recalls: Vec::new(),
             kept: Vec::new(),
         };
@@ -130,7 +133,8 @@ impl World {
                 assert!(bytes.starts_with(b"{") && bytes.ends_with(b"}\n"));
                 self.fed.push_back((id, String::from_utf8(bytes).unwrap()));
             }
-            Output::FeedEnd { .. } | Output::Changed | Output::Prompts => {}
+            Output::FeedEnd { .. } | Output::Prompts => {}
+            Output::Changed => self.changes += 1,
             Output::Recall { digest } => self.recalls.push(digest),
             Output::Remember { digest, bytes } => {
                 assert!(

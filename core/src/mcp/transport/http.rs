@@ -33,6 +33,9 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Before a stream that ended is asked for again, unless the server says otherwise.
 const WAIT: Duration = Duration::from_secs(1);
 
+/// The same at least, whatever the server says: one that asks for none would be asked without end.
+const MIN_WAIT: Duration = Duration::from_millis(100);
+
 #[derive(Debug)]
 pub(in crate::mcp) struct Http {
     url: String,
@@ -326,7 +329,8 @@ impl Http {
         if let Some(id) = request {
             wish.what = What::Rest(id);
         }
-        let wait = wish.place.retry.unwrap_or(WAIT * wish.idle).min(MAX_WAIT);
+        let wait = wish.place.retry.unwrap_or(WAIT * wish.idle);
+        let wait = wait.clamp(MIN_WAIT, MAX_WAIT);
         self.later.push((cx.now.plus(wait), wish));
     }
 

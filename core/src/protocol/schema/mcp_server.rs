@@ -116,10 +116,18 @@ impl Serialize for McpServer {
     }
 }
 
+#[derive(serde::Deserialize)]
+struct Kind<'a> {
+    #[serde(default, rename = "type", borrow)]
+    _kind: Option<alloc::borrow::Cow<'a, str>>,
+}
+
 impl<'de> Deserialize<'de> for McpServer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let (raw, tag) = tagged(from, "type")?;
         let Some(tag) = tag else {
+            // Absent is not the same as wrong.
+            parse::<Kind<'_>, _>(raw)?;
             return parse(raw).map(Self::Stdio);
         };
         if tag.eq_ignore_ascii_case("stdio") {
@@ -182,6 +190,7 @@ mod tests {
             r#"{"type":"quic","name":"a","url":"x","headers":[]}"#,
             r#"{"type":"http","name":"a"}"#,
             r#"{"type":5,"name":"a","url":"x"}"#,
+            r#"{"type":5,"name":"a","command":"/a"}"#,
             r#"[]"#,
             r#"null"#,
         ] {

@@ -1,0 +1,75 @@
+//! What a server says that nobody may see, says for ever, or says too late.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::world::{ECHO, World, stdio};
+use crate::mcp::Question;
+
+const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+const LATER: &str = r#"{"tools":[{"name":"later"}]}"#;
+
+#[test]
+fn no_secret_is_in_what_a_model_and_a_person_are_told() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let told = r#"{"tools":[{"name":"very-secret"},{"name":"a","description":"is very-secret",
+        "inputSchema":{"type":"object","title":"very-secret"}}]}"#
+        .replace('\n', " ");
+    let id = world.shake(&told);
+    assert_eq!(world.names(), ["s__a", "s__read_resource"]);
+    let tool = world.hub.tools().next().unwrap();
+    assert_eq!(tool.description, "is [redacted]");
+    assert_eq!(tool.parameters, r#"{"type":"object","title":"[redacted]"}"#);
+    let form = r#"{"type":"object","properties":{"a":{"type":"string","default":"very-secret"}}}"#;
+    world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{{"message":"very-secret?","requestedSchema":{form}}}}}"#));
+    let Question::Form { message, schema } = world.asks[0].1.clone() else {
+        panic!("no form");
+    };
+    assert_eq!(message, "MCP server asks: [redacted]?");
+    assert!(schema.contains(r#""default":"[redacted]""#), "{schema}");
+}
+
+#[test]
+fn tools_that_are_as_they_were_are_no_change() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(ECHO);
+    let before = world.changes;
+    for tools in [ECHO, ECHO, LATER, LATER] {
+        world.line(id, CHANGED);
+        let (_, asked) = world.next().unwrap();
+        assert_eq!(asked.method, "tools/list");
+        world.line(id, &asked.result(tools));
+    }
+    assert_eq!(world.changes, before + 1);
+    assert_eq!(world.names(), ["s__later", "s__read_resource"]);
+}
+
+#[test]
+fn a_call_waits_for_a_list_that_may_have_its_tool() {
+    for (list, comes) in [
+        (Some(LATER), Some("tools/call")),
+        (Some(ECHO), None),
+        (None, None),
+    ] {
+        let mut world = World::new(Vec::from([stdio("s")]));
+        let id = world.shake(ECHO);
+        world.line(id, CHANGED);
+        let (_, asked) = world.next().unwrap();
+        let call = world.call("s__later", "{}");
+        assert!(world.done.is_empty() && world.next().is_none());
+        // What is known can be called meanwhile.
+        world.call("s__echo", "{}");
+        assert_eq!(world.next().unwrap().1.method, "tools/call");
+        let answer = match list {
+            Some(list) => asked.result(list),
+            None => format!(
+                r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":1,"message":"no"}}}}"#,
+                asked.id
+            ),
+        };
+        world.line(id, &answer);
+        let next = world.next().map(|(_, asked)| asked.method);
+        assert_eq!(next.as_deref(), comes, "{list:?}");
+        assert_eq!(world.done.contains_key(&call), comes.is_none(), "{list:?}");
+    }
+}

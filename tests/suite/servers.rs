@@ -1,0 +1,258 @@
+//! MCP servers in a simulated world: what entries are taken, and that nobody waits for servers that
+//! do not answer.
+
+use std::time::Duration;
+
+use reasonix_core::model::Script;
+use reasonix_core::time::Instant;
+use reasonix_tests::json::{self, Value, json};
+use reasonix_tests::provider::{hang, say};
+use reasonix_tests::sim::{Entry, Sim, Told, config};
+use reasonix_tests::world::{Command, World, http};
+
+/// A world in which the program `dead` never says a word and addresses take connections only.
+fn deaf() -> World {
+    let mut world = World::with_files("/w", &[("a.txt", "alpha")]);
+    world.commands = vec![Command {
+        contains: "dead".into(),
+        output: Vec::new(),
+        takes: None,
+        code: 0,
+    }];
+    world.answers = (0..64).map(|_| http(&hang([]))).collect();
+    world.branches = vec![("go".into(), vec![http(&say("gone"))])];
+    world
+}
+
+/// Entries of servers, none of which ever answers, of all three kinds.
+fn dead(count: usize) -> Vec<Value> {
+    let one = |n: usize| match n % 3 {
+        0 => json!({"name": format!("s{n}"), "command": "dead", "args": [], "env": []}),
+        1 => {
+            json!({"name": format!("s{n}"), "type": "http", "url": "http://dead.test/mcp", "headers": []})
+        }
+        _ => {
+            json!({"name": format!("s{n}"), "type": "sse", "url": "http://dead.test/sse", "headers": []})
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+/// Where in the log something is wanted whose text holds this.
+fn wanted(sim: &Sim, text: &str) -> Option<usize> {
+    let is = |entry: &Entry| matches!(entry, Entry::Out(effect) if effect.contains(text));
+    sim.log.iter().position(is)
+}
+
+#[test]
+fn nobody_waits_for_servers_that_do_not_answer() {
+    let mut sim = Sim::new(config(), deaf());
+    sim.ask(&json::initialize(1));
+    let params = json!({"cwd": "/w", "mcpServers": dead(30)});
+    let opened = sim.ask(&json::request(2, "session/new", params));
+    let session = opened["result"]["sessionId"]
+        .as_str()
+        .expect("opened")
+        .to_string();
+    sim.run_for(Duration::ZERO);
+
+    // The answer goes out before the first of them is so much as started.
+    let answer = wanted(&sim, &session).expect("it was answered");
+    for begin in ["dead.test", "\"dead\""] {
+        let started = wanted(&sim, begin).expect("they are started");
+        assert!(answer < started, "{begin}: {answer} {started}");
+    }
+    assert_eq!(sim.world.running(), 30, "all at once");
+
+    // A turn runs from its beginning to its end while they are connecting.
+    let done = sim.ask(&json::prompt(3, &session, "go"));
+    assert_eq!(done["result"]["stopReason"], "end_turn", "{done}");
+    assert_eq!(json::said(&sim.frames, &session), "gone");
+    assert_eq!(sim.now, Instant::ZERO, "nothing was waited for");
+    let said = sim.log.iter().any(|entry| {
+        matches!(entry, Entry::In(_, Told::Call(_, say)) if format!("{say:?}").contains("dead"))
+    });
+    assert!(!said, "a server spoke");
+    let status = |sim: &mut Sim, id: u64| -> Vec<String> {
+        let params = json!({"sessionId": session});
+        let answer = sim.ask(&json::request(id, "_reasonix.io/session/mcpStatus", params));
+        let servers = answer["result"]["servers"].as_array().cloned();
+        let text = |it: &Value| it["status"].as_str().unwrap_or_default().to_string();
+        servers.unwrap_or_default().iter().map(text).collect()
+    };
+    assert_eq!(status(&mut sim, 4), vec!["connecting"; 30]);
+
+    // Each has its own deadline, and then nothing of them is left.
+    sim.run_for(Duration::from_secs(11));
+    assert_eq!(status(&mut sim, 5), vec!["failed"; 30]);
+    sim.run_for(Duration::from_secs(1));
+    assert_eq!(sim.world.running(), 0);
+    sim.finish();
+    sim.laws.check();
+}
+
+/// An entry, and whether it is taken.
+const ENTRIES: &[(&str, bool)] = &[
+    (r#"{"name":"a","command":"dead","args":[],"env":[]}"#, true),
+    (r#"{"name":"a","command":"dead"}"#, true),
+    (
+        r#"{"name":"a","type":"stdio","command":"dead","args":null,"env":null}"#,
+        true,
+    ),
+    (
+        r#"{"name":" a ","type":"STDIO","command":"dead","args":["x"],"env":{"A":"$S"}}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","command":"dead","env":[{"name":"A","value":"$S"}]}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","command":"dead","env":[{"name":"A","value":""}],"_meta":{"x":1},"more":2}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":[]}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"HTTP","url":"http://dead.test"}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"streamable-http","url":"https://dead.test/x","headers":{"A":"$S"}}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"Streamable_HTTP","url":"http://dead.test","headers":null}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"sse","url":"http://dead.test","headers":[{"name":"A","value":"$S"}]}"#,
+        true,
+    ),
+    (
+        r#"{"name":"a","type":"Sse","url":"http://$S@dead.test/?key=$S","headers":{}}"#,
+        true,
+    ),
+    ("7", false),
+    ("null", false),
+    ("[]", false),
+    ("{}", false),
+    (r#"{"name":"a"}"#, false),
+    (r#"{"command":"dead"}"#, false),
+    (r#"{"name":null,"command":"dead"}"#, false),
+    (r#"{"name":7,"command":"dead"}"#, false),
+    (r#"{"name":" ","command":"dead"}"#, false),
+    (r#"{"name":"a","command":null}"#, false),
+    (r#"{"name":"a","command":""}"#, false),
+    (r#"{"name":"a","command":"dead","args":"$S"}"#, false),
+    (r#"{"name":"a","command":"dead","args":[7]}"#, false),
+    (r#"{"name":"a","command":"dead","args":["\u0000"]}"#, false),
+    (r#"{"name":"a","command":"dead","env":"A=$S"}"#, false),
+    (r#"{"name":"a","command":"dead","env":{"A":7}}"#, false),
+    (r#"{"name":"a","command":"dead","env":{"":"$S"}}"#, false),
+    (r#"{"name":"a","command":"dead","env":{"A=B":"$S"}}"#, false),
+    (r#"{"name":"a","command":"dead","env":["$S"]}"#, false),
+    (
+        r#"{"name":"a","command":"dead","env":[{"name":"A"}]}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","command":"dead","env":[{"value":"$S"}]}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","command":"dead","env":[{"name":" ","value":"$S"}]}"#,
+        false,
+    ),
+    (r#"{"name":"a","type":7,"command":"dead"}"#, false),
+    (
+        r#"{"name":"a","type":"quic","url":"http://dead.test"}"#,
+        false,
+    ),
+    (r#"{"name":"a","type":"http","command":"dead"}"#, false),
+    (r#"{"name":"a","type":"http","url":""}"#, false),
+    (r#"{"name":"a","type":"http","url":"/mcp?$S"}"#, false),
+    (r#"{"name":"a","type":"sse","url":"file:///$S"}"#, false),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":"A: $S"}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":{"A":null}}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":{"A B":"$S"}}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":{"A":"$S\r\nB: 1"}}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":[{"name":"","value":"$S"}]}"#,
+        false,
+    ),
+    (
+        r#"{"name":"a","type":"http","url":"http://dead.test","headers":{"Mcp-Session-Id":"$S"}}"#,
+        false,
+    ),
+];
+
+/// What no answer may hold.
+const SECRET: &str = "s3cret-0123456789";
+
+#[test]
+fn every_spelling_is_taken_and_everything_malformed_refused_as_a_whole() {
+    let good = ENTRIES[0].0;
+    for method in ["session/new", "session/load", "session/resume"] {
+        let mut config = config();
+        config.ephemeral = false;
+        config.script = Some(Script::parse("{\"text\":\"k\"}\n").expect("a script"));
+        let mut sim = Sim::new(config, deaf());
+        let stored = sim.open(json!({}), "/w");
+        sim.ask(&json::prompt(1, &stored, "x"));
+        let mut id = 10;
+        let mut close = |sim: &mut Sim, session: &Value| {
+            id += 1;
+            let params = json!({"sessionId": session});
+            let closed = sim.ask(&json::request(10_000 + id, "session/close", params));
+            assert_eq!(closed["result"], json!({}), "{closed}");
+        };
+        close(&mut sim, &json!(stored));
+        for (at, (entry, taken)) in (100..).zip(ENTRIES) {
+            // Alone, and behind one that is good.
+            for (more, before) in [String::new(), format!("{good},")].iter().enumerate() {
+                let servers = format!("[{before}{entry}]").replace("$S", SECRET);
+                let servers: Value = serde_json::from_str(&servers).expect("JSON");
+                let mut params = json!({"cwd": "/w", "mcpServers": servers});
+                if method != "session/new" {
+                    params["sessionId"] = json!(stored);
+                }
+                let ran = (sim.world.ran.len(), sim.world.requests.len());
+                let answer = sim.ask(&json::request(at * 2 + more, method, params));
+                sim.run_for(Duration::ZERO);
+                let started = (sim.world.ran.len(), sim.world.requests.len()) != ran;
+                assert_eq!(started, *taken, "{method} {entry}: {answer}");
+                assert!(!answer.to_string().contains(SECRET), "{method}: {answer}");
+                if *taken {
+                    let session = match method {
+                        "session/new" => answer["result"]["sessionId"].clone(),
+                        _ => json!(stored),
+                    };
+                    assert!(answer.get("result").is_some(), "{method} {entry}: {answer}");
+                    close(&mut sim, &session);
+                } else {
+                    assert_eq!(
+                        answer["error"]["code"], -32602,
+                        "{method} {entry}: {answer}"
+                    );
+                }
+            }
+        }
+        sim.finish();
+        sim.laws.check();
+    }
+}
