@@ -32,6 +32,9 @@ pub const APPROVALS_FILE: &str = "mcp-approvals.json";
 /// Longest such file, of either kind, bytes.
 pub const MAX_FILE: u64 = 1 << 20;
 
+/// Longest entry that is shown to the person, bytes.
+const MAX_SHOWN: usize = 16 << 10;
+
 /// The version of the file with the approvals.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -74,6 +77,10 @@ pub fn project_servers(bytes: &[u8], max: usize) -> Result<Vec<ProjectServer>, S
         let entry = Entry::new(&name, way).map_err(|fault| wrong(&format!("{fault}")))?;
         if !names.insert(entry.name.clone()) {
             return Err(wrong("its name is there twice"));
+        }
+        // Who approves it sees all of it, and a card is one frame.
+        if entry.details().len() > MAX_SHOWN {
+            return Err(wrong("it is too long to be shown whole"));
         }
         let digest = entry.digest();
         Ok(ProjectServer { entry, digest })
@@ -307,6 +314,14 @@ mod tests {
             assert!(found.contains(why), "{bad}: {found}");
             assert!(!found.contains("s3cret"), "{bad}: {found}");
         }
+        let argument = |bytes: usize| {
+            let long = "x".repeat(bytes);
+            read(&format!(
+                r#"{{"mcpServers":{{"a":{{"command":"x","args":["{long}"]}}}}}}"#
+            ))
+        };
+        assert!(argument(MAX_SHOWN / 2).is_ok());
+        assert!(argument(MAX_SHOWN).unwrap_err().contains("too long"));
         let found = project_servers(b"\xff", 3).unwrap_err();
         assert!(found.contains("UTF-8"));
     }

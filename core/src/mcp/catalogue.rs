@@ -159,7 +159,8 @@ pub(super) fn slugs<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
             let mut number = 2;
             while !taken.insert(found.clone()) {
                 let tail = format!("_{number}");
-                found = format!("{}{tail}", cut(&plain, MAX_SERVER - tail.len()));
+                let head = cut(&plain, MAX_SERVER - tail.len()).trim_end_matches('_');
+                found = format!("{head}{tail}");
                 number += 1;
             }
             found
@@ -269,6 +270,8 @@ mod tests {
     #[test]
     fn servers_have_names_of_their_own() {
         let long = "x".repeat(200);
+        // Cut for its number right behind a `_`.
+        let split = format!("{}_zz", "y".repeat(29));
         let names = [
             "docs",
             "docs",
@@ -278,6 +281,8 @@ mod tests {
             "é",
             long.as_str(),
             long.as_str(),
+            split.as_str(),
+            split.as_str(),
         ];
         let slugs = slugs(names.into_iter());
         assert_eq!(
@@ -289,7 +294,7 @@ mod tests {
                 .iter()
                 .all(|slug| slug.len() <= 32 && !slug.contains("__"))
         );
-        assert_eq!(slugs.iter().collect::<BTreeSet<_>>().len(), 8);
+        assert_eq!(slugs.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 
     #[test]

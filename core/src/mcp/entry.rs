@@ -15,6 +15,9 @@ use thiserror::Error;
 use super::address;
 use crate::secret::Secret;
 
+/// Longest name of a server, bytes: it stands in titles of cards and in every list.
+const MAX_NAME: usize = 100;
+
 /// A server that may be asked.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -119,6 +122,9 @@ pub enum EntryFault {
     /// No name.
     #[error("its name is empty")]
     Name,
+    /// A name that could look like more than a name where it is shown.
+    #[error("its name is longer than 100 bytes, or holds characters that are not seen")]
+    Shown,
     /// No program.
     #[error("its command is empty")]
     Command,
@@ -149,6 +155,9 @@ impl Entry {
         let name = name.trim();
         if name.is_empty() {
             return Err(EntryFault::Name);
+        }
+        if name.len() > MAX_NAME || name.contains(hides) {
+            return Err(EntryFault::Shown);
         }
         let way = checked(way)?;
         let mut entry = Self {
@@ -266,6 +275,17 @@ impl Entry {
                         secrets.push(Secret::new("argument", value));
                     }
                     named = telling && arg.starts_with('-') && !arg.contains('=');
+                    // A header stands behind whatever flag.
+                    if let Some((name, value)) = arg.split_once(": ")
+                        && is_telling(name)
+                    {
+                        let bare = value.split_once(' ').map_or(value, |(_, bare)| bare);
+                        secrets.push(Secret::new("argument", value.trim()));
+                        secrets.push(Secret::new("argument", bare.trim()));
+                    }
+                    if address::is_http(arg) {
+                        secrets.extend(address::secrets(arg).map(|it| Secret::new("argument", it)));
+                    }
                 }
             }
             Way::Http { url, headers } | Way::Sse { url, headers } => {
@@ -297,13 +317,15 @@ impl Entry {
     }
 }
 
-/// `text` with what could hide a part of it, or look like another, shown by its number.
+/// Whether a character could hide a part of a text, or make it look like another.
+fn hides(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+}
+
+/// `text` with what could hide a part of it shown by its number.
 fn printable(text: &str) -> String {
-    let hides = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-    };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if hides(c) {
@@ -445,6 +467,11 @@ mod tests {
         };
         check("a", stdio("x", &["y"], &[("A", "1")]), None);
         check("  ", stdio("x", &[], &[]), Some(EntryFault::Name));
+        check(&"a".repeat(MAX_NAME), stdio("x", &[], &[]), None);
+        let long = "a".repeat(MAX_NAME + 1);
+        for name in [long.as_str(), "a\nb", "a\u{1b}[31mb", "a\u{202e}b"] {
+            check(name, stdio("x", &[], &[]), Some(EntryFault::Shown));
+        }
         check("a", stdio(" ", &[], &[]), Some(EntryFault::Command));
         check("a", stdio("x", &["\0"], &[]), Some(EntryFault::Nul));
         check("a", stdio("x", &[], &[("A", "\0")]), Some(EntryFault::Nul));
@@ -567,6 +594,19 @@ mod tests {
         assert_eq!(
             text,
             "https://[redacted]@h/[redacted]/sse [redacted] [redacted]"
+        );
+        let bridge = [
+            "https://me:password@h/?key=abcdefgh",
+            "-H",
+            "Authorization: Bearer sk-12345678",
+        ];
+        let mut text = format!("{} sk-12345678", bridge.join(" "));
+        Entry::new("a", stdio("x", &bridge, &[]))
+            .unwrap()
+            .redact(&mut text);
+        assert_eq!(
+            text,
+            "https://[redacted]@h/?key=[redacted] -H Authorization: [redacted] [redacted]"
         );
         let url = "https://me:password@h/?key=abcdefgh";
         let entry = Entry::new("b", http(url, &[("Authorization", "Bearer sk-12345678")])).unwrap();

@@ -29,6 +29,16 @@ pub(super) enum Doing {
     Count(String),
 }
 
+impl Doing {
+    /// What is being written, or was just.
+    fn writes(&self) -> Option<&String> {
+        match self {
+            Self::Recall(_) => None,
+            Self::Write(digest) | Self::Count(digest) => Some(digest),
+        }
+    }
+}
+
 impl Agent {
     pub(super) fn recall_tools(&mut self, key: SessionKey, digest: String) {
         let Some((home, path)) = self.kept_path(&digest) else {
@@ -47,6 +57,19 @@ impl Agent {
         let Some((home, path)) = self.kept_path(&digest) else {
             return;
         };
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
+        // A server may list others as fast as it likes: of what waits for the disk the newest counts.
+        let servers = &mut session.servers;
+        if servers
+            .kept
+            .values()
+            .any(|doing| doing.writes() == Some(&digest))
+        {
+            servers.to_keep.insert(digest, bytes);
+            return;
+        }
         let call = Call::Write(Write {
             path,
             beneath: Some(home),
@@ -76,6 +99,10 @@ impl Agent {
         let Some(doing) = session.and_then(|it| it.servers.kept.remove(&id)) else {
             return false;
         };
+        let written = match (&doing, news) {
+            (Doing::Write(_), News::Done(_)) | (Doing::Recall(_), _) => None,
+            (Doing::Write(digest) | Doing::Count(digest), _) => Some(digest.clone()),
+        };
         match (doing, news) {
             (Doing::Recall(digest), News::Done(Outcome::Read(contents))) => {
                 self.with_servers(key, |hub, cx| hub.recall(cx, &digest, &contents.bytes));
@@ -97,7 +124,7 @@ impl Agent {
                 let names: Vec<String> = names.map(|entry| entry.name.clone()).collect();
                 for name in names {
                     let Some(home) = self.store_home().map(String::from) else {
-                        return true;
+                        break;
                     };
                     let path = format!("{home}/{FOLDER}/{name}");
                     let beneath = Some(home);
@@ -105,6 +132,12 @@ impl Agent {
                 }
             }
             (Doing::Recall(_) | Doing::Write(_) | Doing::Count(_), _) => {}
+        }
+        if let Some(digest) = written
+            && let Some(session) = self.sessions.get_mut(&key)
+            && let Some(bytes) = session.servers.to_keep.remove(&digest)
+        {
+            self.remember_tools(key, digest, bytes);
         }
         true
     }

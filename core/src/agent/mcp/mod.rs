@@ -46,6 +46,8 @@ pub(super) struct Servers {
     calls: BTreeSet<CallId>,
     /// Files with what is kept of their tools, being read or written.
     kept: BTreeMap<CallId, kept::Doing>,
+    /// What is written when that is done, by the digest of the entry.
+    to_keep: BTreeMap<String, Vec<u8>>,
     /// A prompt of one of them that is being filled.
     filling: Option<prompts::Filling>,
     /// Questions to the person.

@@ -581,6 +581,43 @@ fn tools_of_another_time_are_offered_at_once_and_a_call_waits_for_the_server() {
 }
 
 #[test]
+fn a_server_that_lists_others_without_end_fills_no_queue_for_the_disk() {
+    let mut world = opened_as(&bare(), HI, configured);
+    world.held = |call| matches!(call, Call::Process(_) | Call::Write(_));
+    world.serve();
+    let process = |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
+    let id = world.open.iter().find_map(process).expect("it runs");
+    let says = |world: &mut World, message: &str| {
+        let line = format!("{{\"jsonrpc\":\"2.0\",{message}}}\n");
+        let (stream, bytes) = (Stream::Out, line.as_bytes());
+        let news = News::Bytes { stream, bytes };
+        world.input(Input::Call { id, news });
+    };
+    for n in 0..20 {
+        says(
+            &mut world,
+            "\"method\":\"notifications/tools/list_changed\"",
+        );
+        let (_, asked) = world.fed.pop().expect("a list is asked for");
+        let asked: serde_json::Value = serde_json::from_slice(&asked).expect("JSON");
+        let number = &asked["id"];
+        says(
+            &mut world,
+            &format!("\"id\":{number},\"result\":{{\"tools\":[{{\"name\":\"t{n}\"}}]}}"),
+        );
+    }
+    let writes = |call: &&Call| matches!(call, Call::Write(it) if it.path.contains("cache/mcp"));
+    assert_eq!(world.open.values().filter(writes).count(), 1);
+    // What it listed last is what is kept.
+    world.held = |call| matches!(call, Call::Process(_));
+    world.drive();
+    let files = world.ends().files;
+    let kept = files.iter().find(|(path, _)| path.contains("cache/mcp"));
+    let text = String::from_utf8_lossy(kept.expect("a file").1);
+    assert!(text.contains("t19") && !text.contains("t18"), "{text}");
+}
+
+#[test]
 fn no_more_is_kept_of_servers_than_there_is_room_for() {
     let mut disk = bare();
     for n in 0..300 {
