@@ -452,3 +452,21 @@ fn a_question_that_this_client_cannot_be_asked_is_passed_over() {
         "{line}"
     );
 }
+
+#[test]
+fn where_the_configuration_cannot_be_read_what_it_denies_is_not_taken_for_nothing() {
+    let mut config = config();
+    config.script = Some(Script::parse("{\"text\":\"x\"}").expect("the script is good"));
+    config.settings.fault = Some("config.toml, line 2: no".into());
+    let mut world = World::of(config);
+    world.open_session(7);
+    let refused = world.sees("\"id\":7");
+    assert!(refused.contains("-32000") && refused.contains("config.toml, line 2"));
+    // A session that is opened to be read runs nothing.
+    let rules = world.agent.rules().expect("they are good");
+    let denied: Vec<_> = rules.texts().collect();
+    assert_eq!(
+        denied,
+        [("deny", "Edit"), ("deny", "Bash"), ("deny", "WebFetch")]
+    );
+}

@@ -15,7 +15,7 @@ use crate::engine::{
 };
 use crate::permission::Rules;
 use crate::secret::Secrets;
-use crate::settings::Settings;
+use crate::settings::{Permissions, Settings};
 use crate::tools::{Web, Workspace};
 use crate::wire::text::cut;
 use crate::wire::{RequestKey, RpcError};
@@ -35,12 +35,13 @@ impl Agent {
 
     /// The name of the model that new sessions start with, if it can be used.
     pub(in crate::agent) fn usable_model(&self) -> Result<String, RpcError> {
-        if self.config.script.is_some() {
-            return Ok(models::SCRIPT.into());
-        }
         let settings = &self.config.settings;
+        // Not for a script either: rules that cannot be read would not hold.
         if let Some(fault) = &settings.fault {
             return Err(auth_required("", fault));
+        }
+        if self.config.script.is_some() {
+            return Ok(models::SCRIPT.into());
         }
         let asked = self.config.model.as_deref();
         let choice = models::default(settings, asked).map_err(|why| {
@@ -160,12 +161,20 @@ impl Agent {
         }
     }
 
+    /// The rules of the configuration. While that cannot be read, nobody knows what it denies: then
+    /// nothing is changed and nothing is run, in sessions that are opened to be read.
     pub(in crate::agent) fn rules(&self) -> Result<Rules, String> {
-        Rules::parse(
-            &self.config.settings.permissions,
-            self.config.host.user_home.as_deref(),
-        )
-        .map_err(|error| format!("{error}"))
+        let closed = Permissions {
+            deny: Vec::from(["Edit", "Bash", "WebFetch"].map(String::from)),
+            ..Permissions::default()
+        };
+        let settings = &self.config.settings;
+        let permissions = match settings.fault {
+            Some(_) => &closed,
+            None => &settings.permissions,
+        };
+        Rules::parse(permissions, self.config.host.user_home.as_deref())
+            .map_err(|error| format!("{error}"))
     }
 
     /// Who answers for these axes, or that nobody does.
