@@ -16,7 +16,7 @@ use reasonix_core::store::Summary;
 use reasonix_core::time::Instant;
 use reasonix_core::{Machine, Next, Source};
 use reasonix_tests::json;
-use reasonix_tests::provider::text;
+use reasonix_tests::provider::{self, text};
 use reasonix_tests::sim::config;
 
 struct Counting;
@@ -331,4 +331,35 @@ fn a_list_holds_a_page_and_of_all_else_the_places() {
     let each = (twice - some) / 2500;
     assert!(each < 400, "{each} bytes a session");
     assert!(twice < 3 << 20, "{twice} bytes for 5,000 sessions");
+}
+
+#[test]
+fn a_load_of_a_session_in_memory_takes_no_copy_of_it() {
+    let _turn = alone();
+    let mut config = config();
+    // Nothing is summed up on the way.
+    config.settings.providers[0].models[0].context_window = None;
+    let mut bare = Bare::of(config);
+    bare.send(&json::initialize(1));
+    let session = bare.open(2);
+    let delta = text(&"x".repeat(16 << 10)).into_bytes();
+    for turn in 0..64 {
+        let call = bare.turn(3 + turn, &session);
+        for _ in 0..4 {
+            bare.say(call, &delta);
+            bare.now = bare.now.plus(Duration::from_millis(20));
+        }
+        bare.say(call, provider::finish("stop").as_bytes());
+        bare.say(call, provider::done().as_bytes());
+        let news = News::Done(Outcome::Ended);
+        bare.input(Input::Call { id: call, news });
+        bare.settle();
+    }
+    let params = json::json!({"sessionId": session, "cwd": "/w", "mcpServers": []});
+    let load = json::request(99, "session/load", params);
+    let sent = bare.sent;
+    let held = most_held(|| bare.send(&load));
+    let replayed = bare.sent - sent;
+    assert!(replayed > 4 << 20, "{replayed} bytes are replayed");
+    assert!(held < 2 << 20, "{held} bytes are held");
 }
