@@ -286,6 +286,35 @@ fn a_reload_finds_what_is_new_and_the_model_hears_of_other_skills() {
 }
 
 #[test]
+fn two_reloads_at_once_are_both_answered_in_any_order() {
+    for scatter in 1..40 {
+        let (mut sim, first) = begin(&[REVIEW], &[], "");
+        let second = sim.open_another(9003, "/w");
+        sim.world.scatter = scatter * 7919;
+        sim.send(&json::prompt(1, &first, "/reload"));
+        sim.run_for(std::time::Duration::from_millis(scatter));
+        sim.send(&json::prompt(2, &second, "/reload"));
+        for id in [1, 2] {
+            assert_eq!(sim.answer(id)["result"]["stopReason"], "end_turn");
+        }
+        for session in [&first, &second] {
+            let said = json::said(&sim.frames, session);
+            assert!(said.contains("1 commands in files"), "{scatter}: {said}");
+        }
+        sim.finish();
+        sim.laws.check();
+    }
+}
+
+#[test]
+fn a_picture_in_markdown_is_no_command_line() {
+    let (mut sim, session) = begin(&[], &[say("a")], "auto");
+    said(&mut sim, 1, &session, "![picture](x.png) what is it?");
+    assert!(sim.world.ran.is_empty());
+    assert_eq!(heard(&sim, 0), "![picture](x.png) what is it?");
+}
+
+#[test]
 fn a_command_that_is_cancelled_while_it_is_read_asks_no_model() {
     let (mut sim, session) = begin(&[REVIEW], &[say("a")], "");
     sim.send(&json::prompt(1, &session, "/review x"));

@@ -410,6 +410,7 @@ impl Agent {
             session.preparing = None;
             session.reloading = false;
             session.calling = None;
+            session.scan = None;
         }
         // One grace for all: what was waited for before counts.
         let begun = match reason {

@@ -207,8 +207,9 @@ impl Agent {
         }
         // Who asked for it waits; others, and who does not wait any more, are only told.
         let waits = self.sessions.get_mut(&key).and_then(|session| {
-            let said = session.reloaded.take();
-            mem::take(&mut session.reloading).then_some(said).flatten()
+            // Without it the configuration is still being read for this one.
+            let said = session.reloaded.take()?;
+            mem::take(&mut session.reloading).then_some(said)
         });
         if let Some(said) = waits {
             self.answer_command(key, format!("{said} {count}."));

@@ -219,7 +219,9 @@ impl Agent {
         let Some(typed) = &prompt.typed else {
             return Some(prompt);
         };
-        if let Some(line) = typed.text.strip_prefix('!') {
+        // A picture in Markdown is none.
+        let line = typed.text.strip_prefix('!');
+        if let Some(line) = line.filter(|line| !line.starts_with('[')) {
             let (line, links) = (String::from(line.trim()), typed.links);
             self.run_line(key, &prompt, &line, links);
             return None;

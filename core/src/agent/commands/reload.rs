@@ -19,6 +19,8 @@ impl Agent {
         self.start(Owner::Reloading(key), Call::Reconfigure);
         if let Some(session) = self.sessions.get_mut(&key) {
             session.reloading = true;
+            // What another one had to say, which was cancelled.
+            session.reloaded = None;
         }
     }
 

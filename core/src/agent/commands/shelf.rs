@@ -55,6 +55,9 @@ pub(in crate::agent) struct Scan {
     open: BTreeMap<CallId, usize>,
 }
 
+/// Files of one folder whose faults are told; more are left out without a word.
+const MOST_FAULTS: usize = 64;
+
 /// One of the folders.
 #[derive(Debug)]
 struct Place {
@@ -67,6 +70,8 @@ struct Place {
     /// What is asked for next, in this order; the first one is being asked for.
     ahead: VecDeque<Look>,
     read: usize,
+    /// Folders that are or were to be listed.
+    folders: usize,
     found: Shelf,
 }
 
@@ -99,6 +104,7 @@ impl Scan {
             real: String::new(),
             ahead: VecDeque::from([Look::Folder]),
             read: 0,
+            folders: 1,
             found: Shelf::default(),
         };
         let own = format!("{}/.reasonix", root.trim_end_matches('/'));
@@ -152,7 +158,8 @@ impl Scan {
         let mut shelf = Shelf::default();
         for place in self.places {
             for (name, command) in place.found.commands {
-                if super::BuiltIn::named(&name).is_some() {
+                // `mcp:` is what the prompts of MCP servers begin with.
+                if super::BuiltIn::named(&name).is_some() || name.starts_with("mcp:") {
                     let why = "this name is the agent's own";
                     shelf.faults.push(format!("{}: {why}", command.path));
                 } else {
@@ -288,10 +295,19 @@ impl Place {
                 FileKind::Directory if prefix.len() + 1 >= limits.command_depth => {
                     self.fault(&at, "it is too deep");
                 }
+                FileKind::Directory if self.folders >= limits.max_commands => {
+                    let most = limits.max_commands;
+                    let folder = self.folder.clone();
+                    self.fault(
+                        &folder,
+                        &format!("only its first {most} folders are looked at"),
+                    );
+                }
                 FileKind::Directory => {
                     let mut prefix = prefix.to_vec();
                     prefix.push(entry.name.clone());
                     here.push_back(Look::Entries { path: at, prefix });
+                    self.folders += 1;
                 }
                 FileKind::Dangling if !self.skills && entry.name.ends_with(".md") => {
                     self.fault(&at, "it is a link that leads nowhere");
@@ -350,7 +366,7 @@ impl Place {
             Some(name) => name.into(),
             None => name,
         };
-        if !is_name(&name) {
+        if !is_name(&name) || (self.skills && name.contains(':')) {
             return Err("its name has other characters than letters, digits, `-`, `_` and `.`");
         }
         if text.body.trim().is_empty() {
@@ -378,7 +394,8 @@ impl Place {
 
     fn fault(&mut self, path: &str, why: &str) {
         let fault = format!("{path}: {why}");
-        if !self.found.faults.contains(&fault) {
+        let faults = &self.found.faults;
+        if faults.len() < MOST_FAULTS && !faults.contains(&fault) {
             self.found.faults.push(fault);
         }
     }
@@ -538,6 +555,11 @@ mod tests {
                 ),
                 ("/w/.reasonix/commands/open.md", "---\ndescription: x\n"),
                 ("/w/.reasonix/commands/status.md", "mine"),
+                ("/w/.reasonix/commands/mcp/docs/x.md", "a server's"),
+                (
+                    "/w/.reasonix/skills/odd/SKILL.md",
+                    "---\nname: a:b\ndescription: x\n---\nx",
+                ),
                 ("/w/.reasonix/commands/a/b/c/d/e/f/g/h/i/deep.md", "x"),
                 ("/w/.reasonix/skills/none/SKILL.md", "no head"),
             ],
@@ -552,13 +574,15 @@ mod tests {
             "empty.md: there is nothing",
             "open.md: its head",
             "status.md: this name",
+            "docs/x.md: this name",
+            "odd/SKILL.md: its name",
             "it is too deep",
             "none/SKILL.md: its head has no description",
         ] {
             let said = shelf.faults.iter().filter(|fault| fault.contains(why));
             assert_eq!(said.count(), 1, "{why}: {:#?}", shelf.faults);
         }
-        assert_eq!(shelf.faults.len(), 9);
+        assert_eq!(shelf.faults.len(), 11);
     }
 
     #[test]
@@ -574,6 +598,35 @@ mod tests {
         assert_eq!(
             shelf.faults,
             ["/w/.reasonix/commands: it leads out of the working directory"]
+        );
+    }
+
+    #[test]
+    fn folders_without_commands_are_bounded_too() {
+        let limits = Limits {
+            max_commands: 3,
+            ..Limits::default()
+        };
+        let files: Vec<String> = (0..40)
+            .map(|n| format!("/h/commands/{}/{n}/none.txt", n % 4))
+            .collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|at| (at.as_str(), "x")).collect();
+        let mut scan = Scan::new("/w", Some("/h"));
+        let mut lists = 0;
+        for id in 1..100 {
+            let Some((at, call)) = scan.calls(&limits).pop() else {
+                break;
+            };
+            lists += usize::from(matches!(call, Call::List { .. }));
+            scan.opened(at, CallId::new(id));
+            scan.take(CallId::new(id), &answer(&files, &call), &limits);
+        }
+        assert!(scan.is_over());
+        assert_eq!(lists, 3);
+        let faults = scan.into_shelf(&limits).faults;
+        assert_eq!(
+            faults,
+            ["/h/commands: only its first 3 folders are looked at"]
         );
     }
 
