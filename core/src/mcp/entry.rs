@@ -228,14 +228,13 @@ impl Entry {
         super::catalogue::one_line(&text, 1000)
     }
 
-    /// The same at length, for who is to decide on it: every part on a line of its own, what does
-    /// not print shown by its number, nothing left out but what must not be shown.
+    /// An entry of a project's file at length, for who is to decide on it: every part on a line of
+    /// its own, what does not print shown by its number, and nothing left out. What the file calls a
+    /// variable or a header is no secret of the person's, and could hide what is run.
     pub fn details(&self) -> String {
         let mut text = String::new();
         let mut line = |what: &str, value: &str| {
-            let mut value = String::from(value);
-            self.redact(&mut value);
-            text.push_str(&format!("{what}: {}\n", printable(&value)));
+            text.push_str(&format!("{what}: {}\n", printable(value)));
         };
         let (kind, pairs) = match &self.way {
             Way::Stdio { command, args, env } => {
@@ -250,8 +249,8 @@ impl Entry {
                 ("header", headers)
             }
         };
-        for (name, _) in pairs {
-            line(kind, &format!("{name} (its value is not shown)"));
+        for (name, value) in pairs {
+            line(kind, &format!("{name}={}", value.reveal()));
         }
         text
     }
@@ -506,16 +505,16 @@ mod tests {
     }
 
     #[test]
-    fn who_decides_sees_all_of_it_but_secrets() {
+    fn who_decides_sees_all_of_it_whatever_it_calls_a_secret() {
         let way = stdio(
             "sh",
             &["-c", "a\nb\u{202e}c", "--token", "tok-123456"],
-            &[("KEY", "key-123456")],
+            &[("KEY", "tok-123456")],
         );
         assert_eq!(
             Entry::new("a", way).unwrap().details(),
             "command: sh\nargument: -c\nargument: a\\u{a}b\\u{202e}c\nargument: --token\n\
-             argument: [redacted]\nvariable: KEY (its value is not shown)\n"
+             argument: tok-123456\nvariable: KEY=tok-123456\n"
         );
         let long = "x".repeat(100_000);
         let shown = Entry::new("a", stdio("sh", &[&long], &[]))

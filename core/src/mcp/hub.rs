@@ -123,6 +123,16 @@ impl Hub {
         }
     }
 
+    /// Starts those that are down again: this one, or (`name` none) all of them.
+    pub fn retry(&mut self, cx: &mut Context<'_>, name: Option<&str>) {
+        for server in &mut self.servers {
+            let meant = name.is_none_or(|name| server.entry.name == name);
+            if meant && matches!(server.state, State::Down { .. }) {
+                server.start(cx);
+            }
+        }
+    }
+
     /// The tools of all servers, in the order of the servers.
     pub fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.servers.iter().flat_map(|server| &server.tools)

@@ -99,9 +99,25 @@ pub(super) struct Server {
     /// What it calls itself, with its version.
     pub title: String,
     failures: u32,
+    /// Handshakes on this transport since a call was answered.
+    pub renewals: u32,
+    /// Its lists have changed while they were listed: once more.
+    pub list_again: Again,
+    /// When a list that is under way is given up.
+    list_until: Instant,
     lines: u32,
     arrived: VecDeque<Arrived>,
 }
+
+/// Lists that have changed while they were listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Again {
+    pub tools: bool,
+    pub prompts: bool,
+}
+
+/// Handshakes on one transport without an answer to a call.
+const MAX_RENEWALS: u32 = 3;
 
 /// Lines of one server that go to the log.
 const MAX_LINES: u32 = 64;
@@ -131,6 +147,9 @@ impl Server {
             version: String::new(),
             title: String::new(),
             failures: 0,
+            renewals: 0,
+            list_again: Again::default(),
+            list_until: Instant::ZERO,
             lines: 0,
             arrived: VecDeque::new(),
         }
@@ -139,6 +158,8 @@ impl Server {
     /// Begins to reach it.
     pub fn start(&mut self, cx: &mut Context<'_>) {
         self.drop_transport(cx);
+        self.renewals = 0;
+        self.list_again = Again::default();
         self.transport = Some(Transport::start(&self.entry, &self.cwd, cx));
         self.shake_hands(cx);
         if !core::mem::replace(&mut self.recalled, true) {
@@ -149,6 +170,13 @@ impl Server {
 
     /// The session that it had is over: another handshake on the same transport.
     pub fn renew(&mut self, cx: &mut Context<'_>) {
+        if self.renewals >= MAX_RENEWALS {
+            let why = "again and again it does not know the session that it just began";
+            return self.down(cx, Fault::new(why));
+        }
+        self.renewals += 1;
+        // Answers to what was asked in that session would be taken for those of the next.
+        self.give_up_lists(cx, true);
         if let Some(transport) = &mut self.transport {
             transport.forget_session(cx);
         }
@@ -246,8 +274,11 @@ impl Server {
         }
     }
 
+    /// Lists its tools; once more behind that if it does so now.
     pub fn list_tools(&mut self, cx: &mut Context<'_>) {
-        if self.pages.is_none() {
+        if self.pages.is_some() {
+            self.list_again.tools = true;
+        } else {
             self.pages = Some(Pages::default());
             self.request(cx, Sent::Tools, "tools/list", &ListParams { cursor: None });
         }
@@ -287,10 +318,16 @@ impl Server {
             self.list_prompts(cx);
         }
         self.send_waiting(cx);
+        if core::mem::take(&mut self.list_again.tools) {
+            self.list_tools(cx);
+        }
     }
 
+    /// Lists its prompts; once more behind that if it does so now.
     pub fn list_prompts(&mut self, cx: &mut Context<'_>) {
-        if self.prompt_pages.is_none() {
+        if self.prompt_pages.is_some() {
+            self.list_again.prompts = true;
+        } else {
             self.prompt_pages = Some(PromptPages::default());
             let params = ListParams { cursor: None };
             self.request(cx, Sent::Prompts, "prompts/list", &params);
@@ -306,6 +343,32 @@ impl Server {
             cx.out.push_back(Output::Prompts);
         }
         self.send_waiting(cx);
+        if core::mem::take(&mut self.list_again.prompts) {
+            self.list_prompts(cx);
+        }
+    }
+
+    /// Lists are not waited for any more: those known before stay. With `silently` nobody is told.
+    fn give_up_lists(&mut self, cx: &mut Context<'_>, silently: bool) {
+        let is_list = |(id, sent): (u64, &Sent)| match sent {
+            Sent::Tools | Sent::Prompts | Sent::Initialize => Some(id),
+            Sent::Call(_) => None,
+        };
+        let open: Vec<u64> = self.requests.iter().filter_map(is_list).collect();
+        for id in open {
+            self.settled(cx, id);
+            if silently {
+                self.requests.settle(&RequestId::from(id as i64));
+            } else {
+                self.unanswered(cx, id, "it takes too long");
+            }
+        }
+        self.pages = None;
+        self.prompt_pages = None;
+    }
+
+    fn lists(&self) -> bool {
+        self.state == State::Ready && (self.pages.is_some() || self.prompt_pages.is_some())
     }
 
     /// Its prompts cannot be listed: those known before stay.
@@ -425,6 +488,9 @@ impl Server {
         if let Some(transport) = &mut self.transport {
             transport.handle_timeout(cx);
         }
+        if self.lists() && self.list_until <= cx.now {
+            self.give_up_lists(cx, false);
+        }
         self.end_late_calls(cx);
     }
 
@@ -439,7 +505,9 @@ impl Server {
         };
         let transport = self.transport.as_ref().and_then(Transport::deadline);
         let calls = self.calls_deadline(limits);
-        own.into_iter().chain(transport).chain(calls).min()
+        let lists = self.lists().then_some(self.list_until);
+        let own = own.into_iter().chain(lists);
+        own.chain(transport).chain(calls).min()
     }
 
     pub fn room(&self, id: CallId, limits: &crate::limits::Limits) -> Option<usize> {
@@ -484,6 +552,7 @@ impl Server {
         method: &str,
         params: &impl Serialize,
     ) {
+        self.list_until = cx.now.plus(cx.limits.mcp_start);
         let number = self.requests.open(sent);
         self.transmit(cx, number, method, params);
     }

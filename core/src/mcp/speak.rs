@@ -60,6 +60,9 @@ impl Server {
                 let Some(wanted) = self.calls.remove(&call) else {
                     return;
                 };
+                if answer.is_ok() {
+                    self.renewals = 0;
+                }
                 let done = match answer {
                     Ok(text) => match wanted.reads {
                         Reads::Tool => result::tool(text),
@@ -206,7 +209,16 @@ impl Server {
     fn told(&mut self, cx: &mut Context<'_>, method: &str, params: Option<&str>) {
         let params = params.unwrap_or("{}");
         match method {
-            "notifications/tools/list_changed" if self.state == State::Ready => self.list_tools(cx),
+            "notifications/tools/list_changed" => match self.state {
+                State::Ready => self.list_tools(cx),
+                // What it lists in a moment may be what it was before.
+                State::Connecting { .. } => self.list_again.tools = true,
+                State::Pending
+                | State::Disabled
+                | State::Resting { .. }
+                | State::Down { .. }
+                | State::Closed => {}
+            },
             "notifications/prompts/list_changed" if self.state == State::Ready => {
                 self.list_prompts(cx);
             }

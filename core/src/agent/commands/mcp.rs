@@ -16,8 +16,15 @@ impl Agent {
         match (verb, name.trim()) {
             ("", _) => Some(self.servers_text(key)),
             ("approve", name) if !name.is_empty() => self.approve_server(key, name),
+            ("retry", name) if !name.is_empty() => {
+                if !self.is_configured(key, name) {
+                    return Some(self.not_of_project(key, name));
+                }
+                self.with_servers(key, |hub, cx| hub.retry(cx, Some(name)));
+                Some(self.servers_text(key))
+            }
             ("revoke", name) if !name.is_empty() => self.revoke_server(key, name),
-            _ => Some("Say /mcp, /mcp approve NAME or /mcp revoke NAME.".into()),
+            _ => Some("Say /mcp, /mcp approve NAME, /mcp revoke NAME or /mcp retry NAME.".into()),
         }
     }
 
@@ -46,10 +53,10 @@ impl Agent {
             }
             let is_projects = self.launch_digest(key, it.name).is_some();
             if is_projects && matches!(it.status, "pending" | "disabled") {
-                let what = servers.hub.describe(it.name).unwrap_or_default();
+                let what = servers.hub.details(it.name).unwrap_or_default();
                 let _ = write!(
                     text,
-                    "; /mcp approve {} starts it here and from now on: `{what}`",
+                    "; /mcp approve {} starts it here and from now on:\n\n```text\n{what}```\n",
                     it.name
                 );
             }

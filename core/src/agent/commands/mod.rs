@@ -94,7 +94,7 @@ impl BuiltIn {
             Self::Mcp => (
                 "mcp",
                 "The MCP servers: how they stand, and which of the project may be started",
-                Some("approve NAME, or revoke NAME"),
+                Some("approve NAME, revoke NAME or retry NAME"),
             ),
             Self::Reload => ("reload", "Reads the configuration again", None),
         }
@@ -306,9 +306,6 @@ impl Agent {
 
     /// A command is done, and says so.
     fn answer_command(&mut self, key: SessionKey, mut text: String) {
-        if let Some(session) = self.sessions.get(&key) {
-            session.servers.hub.redact(&mut text);
-        }
         self.secrets().redact(&mut text);
         self.with_engine(key, |engine, cx| engine.answer_command(cx, text));
     }

@@ -1,7 +1,7 @@
 //! The person decides which servers of a project are started: by a card, or by `/mcp`.
 //!
-//! A card is asked while a prompt runs, and holds up nothing: the model works on, and a card of its
-//! turn waits behind this one, since a person is asked one thing at a time. To the client it is a tool
+//! A card is asked while a prompt runs, and the model works on. Only a card of its turn waits behind
+//! this one, however long, since a person is asked one thing at a time. To the client it is a tool
 //! call of the turn, and it is withdrawn when the turn ends first.
 //!
 //! | answer | the server |
@@ -305,6 +305,9 @@ impl Agent {
     /// What waited for a card is asked now.
     pub(in crate::agent) fn after_launch_card(&mut self, key: SessionKey) {
         while let Some(session) = self.sessions.get_mut(&key) {
+            if session.servers.project.launches.open.is_some() {
+                break;
+            }
             let Some(card) = session.servers.project.launches.behind.pop_front() else {
                 break;
             };

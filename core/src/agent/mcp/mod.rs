@@ -1,6 +1,6 @@
 //! The MCP servers of sessions: from the entries of a request to servers, from calls of a tool to
-//! calls of a server, from a server's questions to the person. Decides nothing: what may run is the
-//! gate's affair, how a server is spoken with that of `mcp`.
+//! calls of a server, from a server's questions to the person. What a tool may do is the gate's affair,
+//! which servers of a project start the person's, how a server is spoken with that of `mcp`.
 
 mod card;
 mod entries;
@@ -123,7 +123,7 @@ impl Agent {
         };
         // What the project's file names is not among these.
         if session.servers.known && session.servers.entries == entries {
-            return;
+            return self.with_servers(key, |hub, cx| hub.retry(cx, None));
         }
         self.withdraw_launch(key, None);
         self.close_servers(key);
@@ -160,7 +160,7 @@ impl Agent {
     }
 
     /// Lends the servers of a session what they need, and passes on what they say.
-    pub(super) fn with_servers(
+    pub(in crate::agent) fn with_servers(
         &mut self,
         key: SessionKey,
         act: impl FnOnce(&mut Hub, &mut Context<'_>),

@@ -363,7 +363,7 @@ fn the_person_approves_and_takes_back_by_a_command() {
     for part in [
         "docs, from .mcp.json: pending",
         "/mcp approve docs",
-        "docs-mcp --all",
+        "command: docs-mcp\\nargument: --all",
     ] {
         assert!(listed.contains(part), "{listed}");
     }

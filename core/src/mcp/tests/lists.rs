@@ -237,7 +237,7 @@ fn a_prompt_that_cannot_be_filled_says_why() {
     let call = world.prompt("mcp:s:review", "x");
     world.greet();
     world.pass(world.limits.mcp_silence * 2);
-    check(&world, call, "did not answer in time");
+    check(&world, call, "has no prompt");
 }
 
 #[test]
@@ -255,4 +255,44 @@ fn prompts_that_change_are_listed_anew_and_a_fault_leaves_those_there_were() {
     world.list_prompts(id, "7");
     assert_eq!(world.commands(), ["mcp:s:review"]);
     assert_eq!(world.status(), ["ready"]);
+}
+
+#[test]
+fn a_list_that_changes_while_it_is_listed_is_listed_once_more_and_one_that_never_comes_is_given_up()
+{
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let (id, asked) = world.next().unwrap();
+    world.line(id, &asked.result(super::world::HELLO));
+    world.next().unwrap();
+    let (_, asked) = world.next().unwrap();
+    world.line(id, changed);
+    world.line(id, &asked.result(ECHO));
+    assert_eq!(world.names(), ["s__echo", "s__read_resource"]);
+    let (_, asked) = world.next().unwrap();
+    assert_eq!(asked.method, "tools/list");
+    world.line(id, &asked.result(OTHER));
+    assert_eq!(world.names(), ["s__other", "s__read_resource"]);
+    world.line(id, changed);
+    world.next().unwrap(); // not answered
+    world.pass(world.limits.mcp_start);
+    assert_eq!(world.status(), ["ready"]);
+    world.line(id, changed);
+    let (_, asked) = world.next().unwrap();
+    world.line(id, &asked.result(ECHO));
+    assert_eq!(world.names(), ["s__echo", "s__read_resource"]);
+}
+
+#[test]
+fn a_server_that_failed_is_started_again_when_the_person_says_so() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    world.exit(world.started[0], 1);
+    assert_eq!(world.status(), ["failed"]);
+    world.with(|hub, cx| hub.retry(cx, Some("other")));
+    assert_eq!(world.status(), ["failed"]);
+    world.with(|hub, cx| hub.retry(cx, Some("s")));
+    assert_eq!(world.status(), ["connecting"]);
+    world.fed.clear();
+    world.with(|hub, cx| hub.retry(cx, None));
+    assert_eq!(world.started.len(), 2, "it is on its way");
 }
