@@ -10,6 +10,7 @@ use reasonix_core::protocol::schema::{
 };
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::diff::diff;
 use super::styles::{BAD, BOLD, DIM, GOOD, NOTE, WARN, styled};
@@ -58,10 +59,17 @@ struct Call {
     ended: bool,
 }
 
-/// The arguments of a tool that runs a command.
+/// The arguments of the tool that runs a command, and of no other that has more of them.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Command {
     command: String,
+    #[serde(default)]
+    workdir: Option<String>,
+    #[serde(default, rename = "timeout_seconds")]
+    _timeout: IgnoredAny,
+    #[serde(default, rename = "run_in_background")]
+    _background: IgnoredAny,
 }
 
 impl Screen {
@@ -148,10 +156,28 @@ impl Screen {
         };
         let title = one_line(&known.title, MAX_TITLE);
         let _ = writeln!(text, "{} {}", styled(WARN, "?"), styled(BOLD, title));
-        if let Some(Command { command }) = command {
-            for line in safe(&command).lines() {
-                let _ = writeln!(text, "    {}", styled(NOTE, line));
+        // What would run is shown whole: nobody can allow what they do not see.
+        let changes = |item: &ToolCallContent| matches!(item, ToolCallContent::Diff(_));
+        let about = match (command, known.kind) {
+            (
+                Some(Command {
+                    command, workdir, ..
+                }),
+                _,
+            ) => match workdir {
+                Some(folder) => format!("{command}\n(in {folder})"),
+                None => command,
+            },
+            // Their titles say it.
+            (None, ToolKind::Delete | ToolKind::Move | ToolKind::Fetch | ToolKind::SwitchMode) => {
+                String::new()
             }
+            (None, _) if known.content.iter().any(changes) => String::new(),
+            (None, ToolKind::Execute) if !known.content.is_empty() => known.said(),
+            (None, _) => input.map_or(String::new(), |it| it.get().into()),
+        };
+        for line in safe(&about).lines() {
+            let _ = writeln!(text, "    {}", styled(NOTE, line));
         }
         text.push_str(&known.diffs(&cwd));
         known.diffs_shown |= shown;
@@ -320,8 +346,8 @@ impl Call {
         out
     }
 
-    /// The end of what it printed, indented.
-    fn output(&self) -> String {
+    /// Its texts, one after the other.
+    fn said(&self) -> String {
         let mut all = String::new();
         for item in &self.content {
             if let ToolCallContent::Content(item) = item {
@@ -331,6 +357,12 @@ impl Call {
                 }
             }
         }
+        all
+    }
+
+    /// The end of what it printed, indented.
+    fn output(&self) -> String {
+        let all = self.said();
         let lines: Vec<_> = all.lines().collect();
         let hidden = lines.len().saturating_sub(MAX_OUTPUT);
         let mut out = String::new();
@@ -365,7 +397,7 @@ fn beneath<'a>(path: &'a str, cwd: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reasonix_core::protocol::schema::{Diff, ImageContent};
+    use reasonix_core::protocol::schema::{Diff, ImageContent, Json};
 
     fn plain(text: &str) -> String {
         anstream::adapter::strip_str(text).to_string()
@@ -508,6 +540,44 @@ mod tests {
         let end = ended("1", ToolCallStatus::Completed, content);
         let text = format!("✓ Edit a\n{shown}");
         check(false, &[call("1", "Edit a", ToolKind::Edit), end], &text);
+    }
+
+    #[test]
+    fn a_card_shows_all_that_would_run() {
+        let check = |kind, content, input: Option<&str>, expected: &str| {
+            let mut screen = Screen::new("/w", false);
+            let mut card = ToolCallUpdate::new("1");
+            card.title = Some("t".into());
+            card.kind = Some(kind);
+            card.content = Some(content);
+            card.raw_input = input.and_then(Json::from_text);
+            assert_eq!(plain(&screen.card(&card, true)), expected);
+        };
+        let says = |text: &str| vec![ToolCallContent::text(text)];
+        let lines: String = (0..40).map(|n| format!("    {n}\n")).collect();
+        let shown = format!("? t\n{lines}");
+        check(
+            ToolKind::Execute,
+            says(&lines.replace(' ', "")),
+            None,
+            &shown,
+        );
+        let command = Some("{\"command\":\"a\\nb\"}");
+        let shown = "? t\n    a\n    b\n";
+        check(ToolKind::Execute, says("x"), command, shown);
+        let elsewhere = Some("{\"command\":\"a\",\"timeout_seconds\":9,\"workdir\":\"b\"}");
+        let shown = "? t\n    a\n    (in b)\n";
+        check(ToolKind::Execute, vec![], elsewhere, shown);
+        let more = "{\"command\":\"a\",\"host\":\"b\"}";
+        let shown = format!("? t\n    {more}\n");
+        check(ToolKind::Execute, vec![], Some(more), &shown);
+        // A tool of a server has any kind.
+        let arguments = "{\"table\":\"users\"}";
+        for kind in [ToolKind::Other, ToolKind::Search, ToolKind::Execute] {
+            let shown = format!("? t\n    {arguments}\n");
+            check(kind, vec![], Some(arguments), &shown);
+        }
+        check(ToolKind::Delete, vec![], Some(arguments), "? t\n");
     }
 
     #[test]
