@@ -15,6 +15,11 @@ pub fn approve(known: &Known, names: &[String], as_json: bool) -> Result<Exit, F
         .collect::<Result<_, _>>()?;
     for server in servers {
         let name = &server.entry.name;
+        if !as_json {
+            for line in server.entry.details().lines() {
+                say(format_args!("  {}", safe(line)));
+            }
+        }
         let changed = known.change(|all| {
             if !all.approves(&known.project, name, &server.digest) {
                 all.approve(&known.project, name, &server.digest);
@@ -30,13 +35,10 @@ pub fn approve(known: &Known, names: &[String], as_json: bool) -> Result<Exit, F
             "was approved before"
         };
         say(format_args!(
-            "{} {word} for {}:",
+            "{} {word} for {}.",
             one_line(name, 80),
             safe(&known.project)
         ));
-        for line in server.entry.details().lines() {
-            say(format_args!("  {}", safe(line)));
-        }
     }
     Ok(Exit::Ok)
 }

@@ -21,6 +21,7 @@ impl Server {
                 self.reply(cx, &id, Reply::Cancel, None);
             }
         }
+        self.asked_no_more(cx.now);
     }
 
     /// The person answered.
@@ -28,9 +29,7 @@ impl Server {
         let Some((id, question)) = self.asks.remove(&ask) else {
             return;
         };
-        for wanted in self.calls.values_mut() {
-            wanted.heard = cx.now;
-        }
+        self.asked_no_more(cx.now);
         let (reply, content) = match &reply {
             Reply::Accept(values) => match question.accepts(values) {
                 Some(content) => (reply, Some(content)),

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
-use super::catalogue::What;
-use super::server::{Sent, Server, State};
+use super::catalogue::{What, one_line};
+use super::server::{MAX_WHY, Sent, Server, State};
 use super::shapes::{
     CallMeta, CallTool, Cancelled, GetPrompt, ListParams, ReadResource, ResourceWish,
 };
@@ -287,6 +287,9 @@ impl Server {
             Sent::Call(call) => {
                 if self.calls.remove(&call).is_some() {
                     let name = &self.entry.name;
+                    let mut why = String::from(why);
+                    self.entry.redact(&mut why);
+                    let why = one_line(&why, MAX_WHY);
                     let text = format!("The MCP server {name} did not answer: {why}");
                     self.answer(cx, call, Err(text));
                 }
@@ -328,6 +331,21 @@ impl Server {
                 format!("The MCP server {name} cannot be used: {why}")
             };
             self.answer(cx, id, Err(text));
+        }
+    }
+
+    /// A question is answered or taken back: the time it was open does not count.
+    pub fn asked_no_more(&mut self, now: Instant) {
+        if !self.asks.is_empty() {
+            return;
+        }
+        let Some(since) = self.asked_since.take() else {
+            return;
+        };
+        for wanted in self.calls.values_mut() {
+            let open = now.since(since.max(wanted.begun));
+            wanted.begun = wanted.begun.plus(open);
+            wanted.heard = now;
         }
     }
 

@@ -137,18 +137,47 @@ fn message(text: &str) -> String {
 }
 
 #[derive(Deserialize)]
-struct Fields {
+struct Fields<'a> {
     #[serde(rename = "type")]
     kind: String,
-    properties: BTreeMap<String, Field>,
+    #[serde(default, rename = "title")]
+    _title: Option<String>,
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    #[serde(borrow)]
+    properties: BTreeMap<String, Field<'a>>,
     #[serde(default)]
     required: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Field {
+#[serde(rename_all = "camelCase")]
+struct Field<'a> {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(default, borrow)]
+    default: Option<&'a RawValue>,
+    // Read so that a form which no client takes is not sent to one.
+    #[serde(default, rename = "title")]
+    _title: Option<String>,
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    #[serde(default, rename = "pattern")]
+    _pattern: Option<String>,
+    #[serde(default)]
+    format: Option<String>,
+    #[serde(default, rename = "minLength")]
+    _min_length: Option<u32>,
+    #[serde(default, rename = "maxLength")]
+    _max_length: Option<u32>,
+    #[serde(default, rename = "minItems")]
+    _min_items: Option<u64>,
+    #[serde(default, rename = "maxItems")]
+    _max_items: Option<u64>,
+    #[serde(default)]
+    minimum: Option<f64>,
+    #[serde(default)]
+    maximum: Option<f64>,
     #[serde(default, rename = "enum")]
     choices: Option<Vec<String>>,
     #[serde(default, rename = "oneOf")]
@@ -169,23 +198,32 @@ struct Items {
 struct Choice {
     #[serde(rename = "const")]
     value: String,
+    #[serde(rename = "title")]
+    _title: String,
 }
 
-impl Fields {
-    fn read(schema: &str) -> Option<Self> {
+impl<'a> Fields<'a> {
+    fn read(schema: &'a str) -> Option<Self> {
         if schema.len() > MAX_FORM {
             return None;
         }
         let fields: Self = serde_json::from_str(schema).ok()?;
-        let flat = |field: &Field| match field.kind.as_str() {
-            "string" | "number" | "integer" | "boolean" => true,
+        let flat = |field: &Field<'_>| match field.kind.as_str() {
+            "integer" => field.whole_bounds(),
+            "string" => field
+                .format
+                .as_deref()
+                .is_none_or(|it| FORMATS.contains(&it)),
+            "number" | "boolean" => true,
             "array" => field
                 .items
                 .as_ref()
                 .is_some_and(|items| items.values().is_some()),
             _ => false,
         };
-        (fields.kind == "object" && fields.properties.values().all(flat)).then_some(fields)
+        let sound =
+            |field: &Field<'_>| flat(field) && field.default.is_none_or(|it| field.typed(it.get()));
+        (fields.kind == "object" && fields.properties.values().all(sound)).then_some(fields)
     }
 }
 
@@ -195,7 +233,25 @@ impl Items {
     }
 }
 
-impl Field {
+/// The formats of texts that there are.
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+
+impl Field<'_> {
+    /// Bounds of whole numbers are whole.
+    fn whole_bounds(&self) -> bool {
+        let bounds = [self.minimum, self.maximum];
+        bounds.iter().flatten().all(|bound| bound % 1.0 == 0.0)
+    }
+
+    /// Whether the text of a value is of this kind, among the choices or not.
+    fn typed(&self, value: &str) -> bool {
+        match self.kind.as_str() {
+            "string" => serde_json::from_str::<String>(value).is_ok(),
+            "array" => serde_json::from_str::<Vec<String>>(value).is_ok(),
+            _ => self.takes(value),
+        }
+    }
+
     /// Whether the text of a value is one of this field.
     fn takes(&self, value: &str) -> bool {
         match self.kind.as_str() {
@@ -266,6 +322,18 @@ mod tests {
             (
                 r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"array"}}}}"#,
                 false,
+            ),
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string","minLength":"x"}}}}"#,
+                false,
+            ),
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":"x"}}}}"#,
+                false,
+            ),
+            (
+                r#"{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":3,"minimum":1}}}}"#,
+                true,
             ),
             (r#"{"message":"m"}"#, false),
             (

@@ -80,6 +80,8 @@ pub(super) struct Server {
     pub calls: BTreeMap<CallId, Wanted>,
     /// Questions to the person, by their number in the hub.
     pub asks: BTreeMap<u64, (RequestId, Question)>,
+    /// Since when there is always one of them.
+    pub asked_since: Option<Instant>,
     pub tools: Vec<Tool>,
     pub pages: Option<Pages>,
     pub prompts: Vec<Prompt>,
@@ -122,6 +124,9 @@ const MAX_RENEWALS: u32 = 3;
 /// Lines of one server that go to the log.
 const MAX_LINES: u32 = 64;
 
+/// Longest reason that is told, bytes.
+pub(super) const MAX_WHY: usize = 600;
+
 impl Server {
     pub fn new(entry: Entry, slug: String, client: Client, cwd: String, state: State) -> Self {
         Self {
@@ -134,6 +139,7 @@ impl Server {
             requests: OutgoingRequests::new(),
             calls: BTreeMap::new(),
             asks: BTreeMap::new(),
+            asked_since: None,
             tools: Vec::new(),
             pages: None,
             prompts: Vec::new(),
@@ -430,8 +436,9 @@ impl Server {
         if !complaint.is_empty() {
             why = format!("{why}; its last words: {complaint}");
         }
-        let mut why = one_line(&why, 600);
+        // Before it is cut: a part of a secret would be left.
         self.entry.redact(&mut why);
+        let why = one_line(&why, MAX_WHY);
         self.end(cx);
         let pause = pause(self.failures, cx);
         self.failures = self.failures.saturating_add(1);
@@ -587,12 +594,11 @@ impl Server {
             return;
         }
         self.lines += 1;
-        let mut text = format!(
-            "MCP server {}: {}",
-            one_line(&self.entry.name, 80),
-            one_line(text, 600)
-        );
+        // Before it is cut: a part of a secret would be left.
+        let mut text = one_line(text, 16 * MAX_WHY);
         self.entry.redact(&mut text);
+        let name = one_line(&self.entry.name, 80);
+        let text = format!("MCP server {name}: {}", one_line(&text, MAX_WHY));
         cx.out.push_back(Output::Log(text));
     }
 

@@ -198,6 +198,7 @@ impl Server {
         match question {
             Some(question) if offered && !twice && self.asks.len() < cx.limits.max_mcp_asks => {
                 *asks += 1;
+                self.asked_since.get_or_insert(cx.now);
                 self.asks.insert(*asks, (id.clone(), question.clone()));
                 let ask = *asks;
                 cx.out.push_back(Output::Ask { ask, question });
@@ -238,6 +239,7 @@ impl Server {
                 if let Some(ask) = ask.map(|(ask, _)| *ask) {
                     self.asks.remove(&ask);
                     cx.out.push_back(Output::Withdraw { ask });
+                    self.asked_no_more(cx.now);
                 }
             }
             "notifications/message" => {
@@ -270,8 +272,9 @@ impl Server {
         if let Some(message) = &progress.message {
             text = format!("{text} {message}");
         }
-        let mut text = one_line(&text, 400);
+        // Before it is cut: a part of a secret would be left.
         self.entry.redact(&mut text);
+        let text = one_line(&text, 400);
         cx.out.push_back(Output::Progress { call, text });
     }
 }

@@ -322,3 +322,15 @@ fn the_endpoint_of_the_older_transport_is_on_its_own_host() {
         assert!(world.running.is_empty());
     }
 }
+
+#[test]
+fn an_answer_without_an_end_is_not_read_on() {
+    let mut world = ready();
+    world.limits.max_mcp_message = 64;
+    let call = world.call("web__echo", "{}");
+    let (id, ..) = world.post("tools/call");
+    world.opened(id, 200, &[("content-type", "application/json")]);
+    world.say(id, &"x".repeat(100));
+    assert!(world.aborted.contains(&id));
+    assert!(world.only(call).unwrap_err().contains("longer"));
+}

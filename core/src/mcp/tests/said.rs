@@ -2,9 +2,10 @@
 
 use alloc::format;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::world::{ECHO, World, stdio};
-use crate::mcp::Question;
+use crate::mcp::{Question, Reply};
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 const LATER: &str = r#"{"tools":[{"name":"later"}]}"#;
@@ -72,4 +73,20 @@ fn a_call_waits_for_a_list_that_may_have_its_tool() {
         assert_eq!(next.as_deref(), comes, "{list:?}");
         assert_eq!(world.done.contains_key(&call), comes.is_none(), "{list:?}");
     }
+}
+
+#[test]
+fn the_time_of_a_question_is_none_of_its_call() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(ECHO);
+    let call = world.call("s__echo", "{}");
+    let form = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
+    world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{{"message":"m","requestedSchema":{form}}}}}"#));
+    let ask = world.asks[0].0;
+    world.pass(world.limits.mcp_call * 2);
+    world.with(|hub, cx| hub.answered(cx, ask, &Reply::Decline));
+    world.pass(Duration::from_secs(1));
+    assert!(world.done.is_empty(), "{:?}", world.done);
+    world.pass(world.limits.mcp_silence);
+    assert!(world.only(call).is_err());
 }

@@ -161,9 +161,12 @@ pub(super) fn start(
     id
 }
 
+/// Longest text of a refusal that is handed on, bytes. It is cut when its secrets are out.
+const MAX_TOLD: usize = 8 << 10;
+
 /// What a refusal says to people.
 pub(super) fn refusal(head: &Opened, text: &[u8]) -> String {
-    let text = crate::mcp::catalogue::one_line(&String::from_utf8_lossy(text), 300);
+    let text = crate::mcp::catalogue::one_line(&String::from_utf8_lossy(text), MAX_TOLD);
     let status = head.status;
     let known = match status {
         300..=399 => " (a redirect; its address is not followed)",

@@ -112,7 +112,8 @@ impl Http {
 
     pub fn send(&mut self, cx: &mut Context<'_>, message: Outgoing) {
         // What a server is answered that asks without end is not worth more.
-        let crowd = message.request.is_none() && self.open.len() >= MAX_OPEN;
+        let waiting = self.open.len() + self.later.len();
+        let crowd = message.request.is_none() && waiting >= MAX_OPEN;
         if !self.over && !crowd {
             self.begin(cx, Wish::new(What::Post(message)));
         }
@@ -160,7 +161,9 @@ impl Http {
                 let success = (200..300).contains(&head.status);
                 let session = head.header("mcp-session-id").map(String::from);
                 exchange.body.open(head, cx.limits);
-                if let (true, Some(session), None) = (success, session, &self.session)
+                // Not the session of a request from before the one that was forgotten.
+                if let (true, Some(session), None, None) =
+                    (success, session, &self.session, &exchange.session)
                     && matches!(&exchange.wish.what, What::Post(post) if post.request.is_some())
                 {
                     self.session = Some(Secret::new("session", session));
@@ -172,18 +175,28 @@ impl Http {
                 exchange
                     .body
                     .push(bytes, &mut wish.place, &mut said, cx.limits);
+                let mut long = false;
                 for said in said {
                     match said {
                         Said::Event { data, .. } => {
                             wish.idle = 0;
                             arrived.push_back(Arrived::Frame(data.into_bytes()));
                         }
-                        Said::TooLong => {
-                            if let Some(id) = wish.request() {
-                                let why = "its answer is longer than is taken".into();
-                                arrived.push_back(Arrived::Unanswered { id, why });
-                            }
+                        Said::TooLong => long = true,
+                    }
+                }
+                // It need not have an end.
+                if long && let Some(Exchange { wish, .. }) = self.open.remove(&id) {
+                    cx.out.push_back(Output::Abort { id });
+                    match wish.request() {
+                        Some(id) => {
+                            let why = "its answer is longer than is taken".into();
+                            arrived.push_back(Arrived::Unanswered { id, why });
                         }
+                        None if matches!(wish.what, What::Listen) => {
+                            self.read_on(cx, wish, arrived);
+                        }
+                        None => {}
                     }
                 }
             }
@@ -380,7 +393,10 @@ impl Http {
                 }
                 return;
             }
-            429 if wish.busy < MAX_BUSY => {
+            // Answers that it has no time for are not kept without bound.
+            429 if wish.busy < MAX_BUSY
+                && (wish.request().is_some() || self.later.len() < MAX_OPEN) =>
+            {
                 wish.busy += 1;
                 let asked = head
                     .header("retry-after")

@@ -16,7 +16,7 @@ use crate::secret::Secret;
 use crate::wire::{FrameDecoder, Line};
 
 /// What is kept of the standard error, bytes.
-const KEPT: usize = 1 << 10;
+const KEPT: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(in crate::mcp) struct Stdio {
@@ -141,7 +141,7 @@ impl Stdio {
             arrived.push_back(match line {
                 // A banner or a log line in the wrong place: no answer is due to it.
                 Line::Frame(line) if !looks_like_message(line) => {
-                    Arrived::Noise(one_line(&String::from_utf8_lossy(line), 200))
+                    Arrived::Noise(one_line(&String::from_utf8_lossy(line), KEPT))
                 }
                 Line::Frame(line) => Arrived::Frame(line.to_vec()),
                 Line::TooLong => Arrived::TooLong,
@@ -160,7 +160,10 @@ impl Stdio {
         let text = String::from_utf8_lossy(&self.errors);
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
         if let Some(last) = last {
-            self.complaint = one_line(last, 300);
+            // It is cut when its secrets are out; what begins in the middle may begin in one.
+            let whole = self.errors.len() < KEPT || text.lines().count() > 1;
+            let rest = last.split_once(' ').map_or("", |(_, rest)| rest);
+            self.complaint = one_line(if whole { last } else { rest }, KEPT);
         }
     }
 }
