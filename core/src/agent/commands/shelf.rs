@@ -636,7 +636,7 @@ mod tests {
             max_commands: 3,
             ..Limits::default()
         };
-        let files: Vec<(String, &str)> = (0..9)
+        let files: Vec<(String, &str)> = (0..6)
             .map(|n| (format!("/h/commands/{}/c{n}.md", n / 3), "x"))
             .collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(at, it)| (at.as_str(), *it)).collect();
