@@ -158,6 +158,17 @@ impl Secrets {
         }
     }
 
+    /// Whether a text that holds one of them would become one that has its mark in its place: whoever
+    /// wrote it had seen no more than that.
+    pub fn are_lost(&self, old: &str, new: &str) -> bool {
+        let marks = |text: &str| text.matches(REDACTED).count();
+        marks(new) > marks(old) && {
+            let mut shown = String::from(old);
+            self.redact(&mut shown);
+            shown != old
+        }
+    }
+
     /// How many bytes at the end of `text` may be the beginning of one, so that they can be shown only
     /// when it is known what follows.
     pub fn begun_by(&self, text: &[u8]) -> usize {

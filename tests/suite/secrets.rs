@@ -158,6 +158,34 @@ fn no_tool_gives_a_key_whatever_it_reads() {
         },
         Case {
             flags: &["--permission-mode", "bypassPermissions"],
+            setup: |place| place.write("notes.txt", format!("k={}\n", PLANTED[0].1)),
+            drive: |run| {
+                run.turn("go");
+                let notes = run.place.file("notes.txt");
+                let text = std::fs::read_to_string(&notes).expect("it is there");
+                assert_eq!(text, format!("k={}\n", PLANTED[0].1), "the key is not lost");
+                std::fs::remove_file(notes).expect("removed");
+            },
+            ..case(
+                "a file written as it was shown",
+                vec![
+                    tool("c1", "read_file", json!({"path": "notes.txt"})),
+                    tool(
+                        "c2",
+                        "write_file",
+                        json!({"path": "notes.txt", "content": "k=[redacted]\nmore\n"}),
+                    ),
+                    say("k"),
+                ],
+                vec![
+                    Stop("end_turn"),
+                    Ends(&["completed", "failed"]),
+                    Told(2, "holds a key"),
+                ],
+            )
+        },
+        Case {
+            flags: &["--permission-mode", "bypassPermissions"],
             ..case(
                 "the file of keys itself",
                 vec![

@@ -58,6 +58,7 @@ use crate::machine::{Machine, Next, Source};
 use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
 use crate::protocol::{self, AgentSide, Asked, PeerInput};
+use crate::secret::Secret;
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
@@ -230,6 +231,8 @@ pub struct Agent {
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
     /// Keys were forgotten, and are not taken up before somebody authenticates.
     logged_out: bool,
+    /// Keys that were known once: they are not used, and nothing of them is shown either.
+    retired: Vec<Secret>,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
     /// Folders for temporary files that were made for open sessions.
@@ -299,6 +302,7 @@ impl Agent {
             sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
             logged_out: false,
+            retired: Vec::new(),
             timers: BTreeSet::new(),
             tmps: BTreeMap::new(),
             old_tmps: BTreeMap::new(),

@@ -183,6 +183,12 @@ impl Change {
             }
         };
         check_size(asked, new.len(), cx.ws)?;
+        if cx.ws.secrets.are_lost(&old, &new) {
+            return Err(format!(
+                "{asked} holds a key, which you see as `[redacted]`: these words would be written in \
+                 its place. Use edit_file on the lines around it, and leave that one out"
+            ));
+        }
         if new == old {
             return match &self.how {
                 How::Whole(_) => {

@@ -57,6 +57,7 @@ impl Agent {
             return Err(fault.clone());
         }
         self.forget_if_logged_out(&mut settings);
+        self.retire_keys();
         let old = mem::replace(&mut self.config.settings, settings);
         let rules = match self.rules() {
             Ok(rules) => rules,

@@ -240,11 +240,7 @@ impl Agent {
             | Ending::Refusal
             | Ending::Cancelled => String::new(),
         };
-        for provider in &self.config.settings.providers {
-            if let Some(secret) = &provider.api_key {
-                secret.redact(&mut error);
-            }
-        }
+        self.secrets().redact(&mut error);
         let Some(stored) = self.stores.get_mut(&store) else {
             return;
         };

@@ -14,7 +14,7 @@ use crate::engine::{
     system_prompt,
 };
 use crate::permission::Rules;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use crate::settings::{Permissions, Settings};
 use crate::tools::{Web, Workspace};
 use crate::wire::text::cut;
@@ -140,16 +140,20 @@ impl Agent {
         Ok(Engine::new(setup, &self.config.limits))
     }
 
-    /// The keys that nothing of may be shown.
+    /// The keys that nothing of may be shown: those that are used, and those that were.
     pub(in crate::agent) fn secrets(&self) -> Secrets {
         let settings = &self.config.settings;
         let keys = settings
             .providers
             .iter()
             .filter_map(|it| it.api_key.as_ref());
-        let others = settings.secrets.iter();
-        let others = others.filter(|it| !keys.clone().any(|key| key == *it));
-        Secrets::new(keys.clone().chain(others).cloned())
+        let mut known: Vec<Secret> = Vec::new();
+        for secret in keys.chain(&settings.secrets).chain(&self.retired) {
+            if !known.contains(secret) {
+                known.push(secret.clone());
+            }
+        }
+        Secrets::new(known)
     }
 
     /// What of the web the tools of sessions may read.

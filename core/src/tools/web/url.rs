@@ -42,6 +42,10 @@ impl Url {
         let target = reference
             .resolve_against(&base)
             .map_err(|_| "is no address".to_string())?;
+        // What is short at a long address is long.
+        if target.as_str().len() > max {
+            return Err(format!("is longer than {max} bytes"));
+        }
         Self::of(&target)
     }
 
@@ -236,6 +240,9 @@ mod tests {
         check("javascript:x", None);
         check("//u@b.test/", None);
         assert!(base.literal().is_none());
+        let long = format!("https://a.test/{}/p", "x".repeat(MAX - 30));
+        let long = Url::parse(&long, MAX).expect("an address");
+        assert!(long.join("y", MAX).is_ok() && long.join("y", 100).is_err());
         let literal = Url::parse("http://[::1]/", MAX).expect("an address");
         assert!(literal.literal().is_some_and(|ip| ip.is_loopback()));
     }

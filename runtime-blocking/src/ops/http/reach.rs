@@ -64,10 +64,12 @@ pub(super) fn check_behind(proxy: &Proxy, uri: &Uri, reach: Reach) -> io::Result
             return Err(NotAdmitted(why).into());
         }
     };
-    if found.iter().any(|addr| reach.admits(addr.ip())) {
-        Ok(())
-    } else {
-        Err(refused(uri, &found))
+    // It may take any of them.
+    let other = found.iter().find(|addr| !reach.admits(addr.ip()));
+    match other {
+        Some(other) => Err(refused(uri, &[*other])),
+        None if found.is_empty() => Err(refused(uri, &found)),
+        None => Ok(()),
     }
 }
 
