@@ -229,8 +229,8 @@ impl Entry {
     }
 
     /// An entry of a project's file at length, for who is to decide on it: every part on a line of
-    /// its own, what does not print shown by its number, and nothing left out. What the file calls a
-    /// variable or a header is no secret of the person's, and could hide what is run.
+    /// its own, what does not print shown by its number. Nothing is left out by which it could choose
+    /// what is run: values are hidden of headers, and of variables whose names say that they hold a key.
     pub fn details(&self) -> String {
         let mut text = String::new();
         let mut line = |what: &str, value: &str| {
@@ -250,7 +250,15 @@ impl Entry {
             }
         };
         for (name, value) in pairs {
-            line(kind, &format!("{name}={}", value.reveal()));
+            // A program that is asked for a password is a program.
+            let key = is_telling(name) && !name.to_ascii_uppercase().ends_with("ASKPASS");
+            let hidden = kind == "header" || key;
+            let value = if hidden {
+                "[not shown]"
+            } else {
+                value.reveal()
+            };
+            line(kind, &format!("{name}={value}"));
         }
         text
     }
@@ -509,12 +517,17 @@ mod tests {
         let way = stdio(
             "sh",
             &["-c", "a\nb\u{202e}c", "--token", "tok-123456"],
-            &[("KEY", "tok-123456")],
+            &[
+                ("KEY", "tok-123456"),
+                ("LD_PRELOAD", "./evil.so"),
+                ("GIT_ASKPASS", "./evil"),
+            ],
         );
         assert_eq!(
             Entry::new("a", way).unwrap().details(),
             "command: sh\nargument: -c\nargument: a\\u{a}b\\u{202e}c\nargument: --token\n\
-             argument: tok-123456\nvariable: KEY=tok-123456\n"
+             argument: tok-123456\nvariable: KEY=[not shown]\nvariable: LD_PRELOAD=./evil.so\n\
+             variable: GIT_ASKPASS=./evil\n"
         );
         let long = "x".repeat(100_000);
         let shown = Entry::new("a", stdio("sh", &[&long], &[]))
