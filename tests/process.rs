@@ -52,26 +52,22 @@ pub const PLANTED: [(&str, &str); 7] = [
     ("MCP_QUERY", "mcp-planted-in-query-4fa6c2"),
 ];
 
-/// What every planted key begins with.
-const PLANTED_MARK: &[u8] = b"sk-planted";
-
-/// Where the first byte of it stands.
-fn begins_at(bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let first = PLANTED_MARK[0];
-    let all = bytes.iter().enumerate();
-    all.filter(move |(_, byte)| **byte == first)
-        .map(|(at, _)| at)
-}
+/// What stands in every planted key, and in little else.
+const PLANTED_MARK: &str = "planted-in-";
 
 /// The name of a planted key that is in there, if one is.
 pub fn leak(bytes: &[u8]) -> Option<&'static str> {
-    // All of them begin like this, and little else does.
-    let begins = |at: &usize| bytes[*at..].starts_with(PLANTED_MARK);
-    let places: Vec<usize> = begins_at(bytes).filter(begins).collect();
+    let first = PLANTED_MARK.as_bytes()[0];
+    let marks = bytes
+        .iter()
+        .enumerate()
+        .filter(|(at, byte)| **byte == first && bytes[*at..].starts_with(PLANTED_MARK.as_bytes()));
+    let marks: Vec<usize> = marks.map(|(at, _)| at).collect();
     let holds = |key: &str| {
-        places
-            .iter()
-            .any(|at| bytes[*at..].starts_with(key.as_bytes()))
+        let before = key.find(PLANTED_MARK).expect("every key has the mark");
+        let from = |at: &usize| bytes.get(at.checked_sub(before)?..);
+        let mut places = marks.iter().filter_map(from);
+        places.any(|rest| rest.starts_with(key.as_bytes()))
     };
     let found = PLANTED.iter().find(|(_, key)| holds(key));
     found.map(|(name, _)| *name)
