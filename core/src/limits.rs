@@ -22,6 +22,11 @@ pub struct Limits {
     pub soft_output: usize,
     /// Unsent output at which nothing more is read from the peer, bytes.
     pub hard_output: usize,
+    /// Unsent output below which it is told what has changed without being asked for: how MCP servers
+    /// stand, which commands there are, what servers ask. Till then only the latest of it is kept.
+    /// With [`max_out_frame`](Self::max_out_frame) it is no more than
+    /// [`soft_output`](Self::soft_output), so that turns go on beside what changes all the time.
+    pub quiet_output: usize,
     /// Bytes taken from the peer ahead of processing, beyond an incomplete frame.
     pub peer_window: usize,
     /// Bytes taken from one call ahead of processing.
@@ -257,6 +262,9 @@ pub struct Limits {
     pub max_mcp_schema: usize,
     /// All that a model is told of the tools of one MCP server, bytes.
     pub max_mcp_catalogue: usize,
+    /// The same of all MCP servers of a session: tools that do not fit beside those that other
+    /// servers have listed are left out.
+    pub max_mcp_offered: usize,
     /// Questions of one MCP server that are open at once; one more is declined.
     pub max_mcp_asks: usize,
     /// The first pause before an MCP server is tried again; each further one is twice as long.
@@ -278,6 +286,7 @@ impl Default for Limits {
             max_sessions: 64 << 10,
             soft_output: 64 << 10,
             hard_output: 1 << 20,
+            quiet_output: 16 << 10,
             peer_window: 64 << 10,
             call_window: 64 << 10,
             calls_window: 16 << 20,
@@ -392,6 +401,7 @@ impl Default for Limits {
             max_mcp_prompts: 128,
             max_mcp_schema: 64 << 10,
             max_mcp_catalogue: 1 << 20,
+            max_mcp_offered: 4 << 20,
             max_mcp_asks: 8,
             mcp_pause: Duration::from_millis(500),
             max_mcp_pause: Duration::from_secs(30),

@@ -1,6 +1,7 @@
 //! MCP servers in a simulated world: what entries are taken, and that nobody waits for servers that
 //! do not answer.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use reasonix_core::model::Script;
@@ -87,6 +88,94 @@ fn nobody_waits_for_servers_that_do_not_answer() {
     assert_eq!(status(&mut sim, 5), vec!["failed"; 30]);
     sim.run_for(Duration::from_secs(1));
     assert_eq!(sim.world.running(), 0);
+    sim.finish();
+    sim.laws.check();
+}
+
+/// All that a server says which changes without end: it has other tools and prompts each time, asks
+/// the person something and takes it back. What it answers is what it will have been asked.
+fn restless(times: usize) -> String {
+    let mut said = String::new();
+    let mut asked = 0;
+    let mut answer = |said: &mut String, result: &str| {
+        asked += 1;
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{asked}");
+        writeln!(said, "{head},\"result\":{result}}}").expect("a string takes it");
+    };
+    let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{}}}"#;
+    answer(&mut said, hello);
+    for n in 0..times {
+        if n > 0 {
+            for kind in ["tools", "prompts"] {
+                let method = format!("notifications/{kind}/list_changed");
+                writeln!(said, r#"{{"jsonrpc":"2.0","method":"{method}"}}"#).expect("it takes it");
+            }
+        }
+        answer(&mut said, &format!(r#"{{"tools":[{{"name":"t{n}"}}]}}"#));
+        answer(&mut said, &format!(r#"{{"prompts":[{{"name":"p{n}"}}]}}"#));
+        let form = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
+        let params = format!(r#"{{"message":"m{n}","requestedSchema":{form}}}"#);
+        writeln!(
+            said,
+            r#"{{"jsonrpc":"2.0","id":"q{n}","method":"elicitation/create","params":{params}}}"#
+        )
+        .expect("a string takes it");
+        if n + 1 < times {
+            let params = format!(r#"{{"requestId":"q{n}"}}"#);
+            writeln!(
+                said,
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#
+            )
+            .expect("a string takes it");
+        }
+    }
+    said
+}
+
+#[test]
+fn a_server_that_changes_without_end_fills_nothing_for_a_client_that_does_not_read() {
+    const TIMES: usize = 10_000;
+    let last = TIMES - 1;
+    let mut world = deaf();
+    world.commands.insert(
+        0,
+        Command {
+            contains: "restless".into(),
+            output: restless(TIMES).into_bytes(),
+            takes: None,
+            code: 0,
+        },
+    );
+    let mut sim = Sim::new(config(), world);
+    let wants = json!({"reasonix.io": {"statusUpdates": {"supported": true}}});
+    let capabilities = json!({"elicitation": {"form": {}}, "_meta": wants});
+    sim.ask(&json::initialize_with(1, capabilities));
+    sim.reads = false;
+    let server = json!({"name": "s", "command": "restless", "args": [], "env": []});
+    let params = json!({"cwd": "/w", "mcpServers": [server]});
+    let opened = sim.ask(&json::request(2, "session/new", params));
+    let session = opened["result"]["sessionId"].as_str().expect("opened");
+    let session = session.to_string();
+    sim.run_for(Duration::from_secs(1));
+    let limits = config().limits;
+    let most = limits.quiet_output + 2 * limits.max_out_frame;
+    assert!(sim.bytes.len() < most, "{} bytes for nobody", sim.bytes.len());
+
+    // It reads again: it is told how things stand now, and nothing of what was between.
+    let from = sim.frames.len();
+    sim.read_again();
+    sim.run_for(Duration::ZERO);
+    let heard = &sim.frames[from..];
+    assert!(heard.len() < 10, "{} frames", heard.len());
+    let told = |part: &str| heard.iter().any(|frame| frame.to_string().contains(part));
+    assert!(told(&format!("mcp:s:p{last}")), "{heard:#?}");
+    assert!(told(&format!("m{last}")), "{heard:#?}");
+    assert!(told("\"status\":\"ready\""), "{heard:#?}");
+    // And so does the model.
+    sim.ask(&json::prompt(3, &session, "go"));
+    let asked = sim.world.requests.last().expect("the model is asked");
+    let body = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(body.contains(&format!("s__t{last}")) && !body.contains("s__t0\""));
     sim.finish();
     sim.laws.check();
 }

@@ -185,7 +185,7 @@ impl<'a> World<'a> {
 
     fn outcome(&self) -> Probed {
         let tools = self.hub.tools();
-        let tools = tools.map(|tool| (tool.name.clone(), tool.description.clone()));
+        let tools = tools.map(|tool| (String::from(&*tool.name), String::from(&*tool.description)));
         let status = self.hub.status().next();
         let ready = status.as_ref().is_some_and(|it| it.status == "ready");
         let error = status.as_ref().and_then(|it| it.error.map(String::from));

@@ -32,6 +32,7 @@ impl Agent {
         key: SessionKey,
         act: impl FnOnce(&mut Engine, &mut Context<'_>),
     ) {
+        self.lend_tools(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
@@ -46,6 +47,15 @@ impl Agent {
         self.pass_on(key);
         self.enqueue(key);
         self.set_timer(key);
+    }
+
+    /// An engine has the tools that its servers have now.
+    fn lend_tools(&mut self, key: SessionKey) {
+        if let Some(session) = self.sessions.get_mut(&key)
+            && let Some((tools, prefixes)) = session.servers.news_for_engine()
+        {
+            session.engine.set_external(tools, prefixes);
+        }
     }
 
     pub(super) fn enqueue(&mut self, key: SessionKey) {
@@ -65,6 +75,7 @@ impl Agent {
         if let Some(session) = self.sessions.get_mut(&key) {
             session.queued = false;
         }
+        self.lend_tools(key);
         let mut more = true;
         for _ in 0..STEPS {
             let Some(session) = self.sessions.get_mut(&key) else {

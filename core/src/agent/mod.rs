@@ -243,6 +243,8 @@ pub struct Agent {
     queue: VecDeque<SessionKey>,
     /// What the engine of the moment says; empty between two of its steps.
     said: VecDeque<Output>,
+    /// Sessions whose clients are to be told something of their MCP servers.
+    untold: VecDeque<SessionKey>,
     /// What MCP servers said to calls of engines.
     heard: VecDeque<(SessionKey, CallId, mcp::Heard)>,
     /// Bytes that calls brought to sessions that have not taken them in.
@@ -308,6 +310,7 @@ impl Agent {
             old_tmps: BTreeMap::new(),
             queue: VecDeque::new(),
             said: VecDeque::new(),
+            untold: VecDeque::new(),
             heard: VecDeque::new(),
             unread: 0,
             finished: None,
@@ -401,6 +404,7 @@ impl Agent {
             return;
         }
         self.queue.clear();
+        self.untold.clear();
         self.heard.clear();
         self.timers.clear();
         // Nothing begins any more.
@@ -453,7 +457,7 @@ impl Agent {
                 self.closing = Closing::Closed;
                 return Work::Close(reason);
             }
-            if self.pass_heard() {
+            if self.pass_heard() || self.tell_next() {
                 continue;
             }
             match self.side.step() {

@@ -847,9 +847,9 @@ impl Engine {
             parameters: Cow::Borrowed(tool.parameters),
         };
         let external = |tool: &tools::External| ToolSpec {
-            name: Cow::Owned(tool.name.clone()),
-            description: Cow::Owned(tool.description.clone()),
-            parameters: Cow::Owned(tool.parameters.clone()),
+            name: Cow::Owned(String::from(&*tool.name)),
+            description: Cow::Owned(String::from(&*tool.description)),
+            parameters: Cow::Owned(String::from(&*tool.parameters)),
         };
         let Workspace { web, closed, .. } = self.workspace;
         let offered = |tool: &&tools::Tool| {

@@ -135,7 +135,7 @@ impl Server {
         let sent = match wanted.wish.clone() {
             // It may be among those that are being listed.
             Wish::Tool { name, .. }
-                if self.pages.is_some() && self.tools.iter().all(|it| it.name != name) =>
+                if self.pages.is_some() && self.tools.iter().all(|it| *it.name != name) =>
             {
                 Ok(())
             }
@@ -157,7 +157,7 @@ impl Server {
         tool: &str,
         arguments: &str,
     ) -> Result<(), String> {
-        let found = self.tools.iter().find(|it| it.name == tool);
+        let found = self.tools.iter().find(|it| *it.name == *tool);
         let what = found.map(|tool| tool.what.clone());
         match what.ok_or_else(|| self.no_tool(tool))? {
             What::Tool(name) => {
@@ -198,7 +198,7 @@ impl Server {
     fn no_tool(&self, tool: &str) -> String {
         let name = &self.entry.name;
         let mut text = format!("The MCP server {name} has no tool {tool} now.");
-        let names: Vec<&str> = self.tools.iter().map(|it| it.name.as_str()).collect();
+        let names: Vec<&str> = self.tools.iter().map(|it| &*it.name).collect();
         if let Some(told) = names
             .get(..names.len().min(MAX_TOLD))
             .filter(|it| !it.is_empty())

@@ -4,6 +4,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
@@ -24,18 +25,25 @@ const MAX_DESCRIPTION: usize = 4 << 10;
 /// What a server without a schema for its tool means.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// A tool of a server.
+/// A tool of a server. Its texts are shared: who passes them on copies none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tool {
     /// Its name for the model: `server__tool`, at most 64 of `A-Z a-z 0-9 _ -`.
-    pub name: String,
+    pub name: Arc<str>,
     /// For the model.
-    pub description: String,
+    pub description: Arc<str>,
     /// The text of a JSON schema, on one line.
-    pub parameters: String,
+    pub parameters: Arc<str>,
     /// What it is at the server.
     pub(super) what: What,
+}
+
+impl Tool {
+    /// What a model is told of it, bytes.
+    pub(super) fn size(&self) -> usize {
+        self.name.len() + self.description.len() + self.parameters.len()
+    }
 }
 
 /// What a tool is at its server.
@@ -121,9 +129,9 @@ impl Pages {
             .into_iter()
             .zip(names)
             .map(|(tool, name)| Tool {
-                name,
-                description: tool.description,
-                parameters: tool.parameters,
+                name: name.into(),
+                description: tool.description.into(),
+                parameters: tool.parameters.into(),
                 what: What::Tool(tool.name),
             })
             .collect();
@@ -131,9 +139,9 @@ impl Pages {
         let mut taken = BTreeSet::new();
         tools.retain(|tool| taken.insert(tool.name.clone()));
         let name = format!("{slug}__read_resource");
-        if resources && tools.iter().all(|tool| tool.name != name) {
+        if resources && tools.iter().all(|tool| *tool.name != name) {
             tools.push(Tool {
-                name,
+                name: name.into(),
                 description: "Reads a resource of this server; without `uri` lists them.".into(),
                 parameters: r#"{"type":"object","properties":{"uri":{"type":"string"}}}"#.into(),
                 what: What::Resources,
@@ -321,8 +329,8 @@ mod tests {
         for what in ["a.b", "a/b", "a_b", "c.d"] {
             assert_eq!(name(&one, what), name(&other, what));
         }
-        assert_eq!(name(&one, "a_b"), "s__a_b");
-        assert_eq!(name(&one, "c.d"), "s__c_d");
+        assert_eq!(*name(&one, "a_b"), *"s__a_b");
+        assert_eq!(*name(&one, "c.d"), *"s__c_d");
         let unique: BTreeSet<_> = one.iter().map(|tool| &tool.name).collect();
         assert_eq!(unique.len(), 4);
     }
@@ -358,7 +366,7 @@ mod tests {
         let check = |schema: &str, expected: Option<&str>| {
             let text = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
             let (tools, _) = tools("s", &[text.as_str()]);
-            let found = tools.first().map(|tool| tool.parameters.as_str());
+            let found = tools.first().map(|tool| &*tool.parameters);
             assert_eq!(found, expected, "{schema}");
         };
         let whole = r#"{"type":"object","z":1,"properties":{"b":{},"a":{}},"$defs":{}}"#;

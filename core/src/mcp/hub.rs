@@ -66,10 +66,27 @@ pub enum Launch {
 #[derive(Debug, Default)]
 pub struct Hub {
     servers: Vec<Server>,
-    asks: u64,
+    shared: Shared,
+}
+
+/// What the servers of one session have in common.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Questions that were asked: the number of the last one.
+    pub asks: u64,
+    /// What a model is told of all their tools, bytes: at most
+    /// [`Limits::max_mcp_offered`](crate::limits::Limits::max_mcp_offered).
+    pub offered: usize,
 }
 
 impl Hub {
+    /// It has no servers any more, and is as new but for the numbers of its questions, which never
+    /// come back. They were closed before.
+    pub fn clear(&mut self) {
+        self.servers.clear();
+        self.shared.offered = 0;
+    }
+
     /// One more server, behind those there are.
     pub fn add(
         &mut self,
@@ -118,7 +135,7 @@ impl Hub {
     pub fn decide(&mut self, cx: &mut Context<'_>, name: &str, approved: bool) {
         for server in &mut self.servers {
             if server.entry.name == name {
-                server.decide(cx, approved);
+                server.decide(cx, approved, &mut self.shared);
             }
         }
     }
@@ -167,7 +184,7 @@ impl Hub {
                 name: &server.entry.name,
                 slug: &server.slug,
                 status,
-                tools: server.names().len(),
+                tools: server.tools.len(),
                 error,
                 http_status,
                 title: Some(server.title.as_str()).filter(|it| !it.is_empty()),
@@ -237,7 +254,7 @@ impl Hub {
     pub fn recall(&mut self, cx: &mut Context<'_>, digest: &str, bytes: &[u8]) {
         for server in &mut self.servers {
             if server.entry.digest() == digest {
-                server.recall(cx, bytes);
+                server.recall(cx, bytes, &mut self.shared);
             }
         }
     }
@@ -261,7 +278,7 @@ impl Hub {
     /// News of a call of the system that it began. Late ones do nothing.
     pub fn handle_news(&mut self, cx: &mut Context<'_>, id: CallId, news: News<'_>) {
         for server in &mut self.servers {
-            if server.handle_news(cx, id, news.clone(), &mut self.asks) {
+            if server.handle_news(cx, id, news.clone(), &mut self.shared) {
                 return;
             }
         }

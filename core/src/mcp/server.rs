@@ -1,9 +1,10 @@
 //! One server from its start to its end: handshake, lists, deadlines, restart. What is asked of it is
 //! in `calls`, what it says in `speak`. Knows neither other servers nor who calls.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use super::calls::Wanted;
 use super::catalogue::{Pages, Tool, one_line};
 use super::form::Question;
-use super::hub::Client;
+use super::hub::{Client, Shared};
 use super::prompts::{Prompt, PromptPages};
 use super::shapes::{
     ClientCapabilities, Elicitation, Empty, Info, Initialize, LATEST_VERSION, ListParams,
@@ -83,6 +84,8 @@ pub(super) struct Server {
     /// Since when there is always one of them.
     pub asked_since: Option<Instant>,
     pub tools: Vec<Tool>,
+    /// What a model is told of them, bytes.
+    offered: usize,
     pub pages: Option<Pages>,
     pub prompts: Vec<Prompt>,
     pub prompt_pages: Option<PromptPages>,
@@ -141,6 +144,7 @@ impl Server {
             asks: BTreeMap::new(),
             asked_since: None,
             tools: Vec::new(),
+            offered: 0,
             pages: None,
             prompts: Vec::new(),
             prompt_pages: None,
@@ -190,7 +194,7 @@ impl Server {
     }
 
     /// Its tools as they were kept another time: they are offered until it lists its own.
-    pub fn recall(&mut self, cx: &mut Context<'_>, bytes: &[u8]) {
+    pub fn recall(&mut self, cx: &mut Context<'_>, bytes: &[u8], shared: &mut Shared) {
         let starts = match self.state {
             State::Connecting { .. } | State::Resting { .. } | State::Down { .. } => true,
             State::Pending | State::Disabled | State::Ready | State::Closed => false,
@@ -201,7 +205,8 @@ impl Server {
         if let Some(tools) = standby::read(bytes, &self.slug, cx.limits) {
             self.kept = Some(standby::mark(bytes));
             self.standby = true;
-            self.tools = tools;
+            let tools = self.fitting(cx, tools, shared);
+            self.set_tools(tools, shared);
             cx.out.push_back(Output::Changed);
         }
     }
@@ -220,7 +225,7 @@ impl Server {
     }
 
     /// It may be used now, or not.
-    pub fn decide(&mut self, cx: &mut Context<'_>, approved: bool) {
+    pub fn decide(&mut self, cx: &mut Context<'_>, approved: bool, shared: &mut Shared) {
         let stands = matches!(self.state, State::Pending | State::Disabled);
         match (approved, &self.state) {
             (_, State::Closed) => {}
@@ -228,7 +233,7 @@ impl Server {
             (true, _) | (false, State::Disabled) => {}
             (false, _) => {
                 self.end(cx);
-                self.tools.clear();
+                self.set_tools(Vec::new(), shared);
                 self.standby = false;
                 self.recalled = false;
                 self.listed = false;
@@ -267,7 +272,13 @@ impl Server {
     }
 
     /// The server agreed on a version: asks for its tools.
-    pub fn agreed(&mut self, cx: &mut Context<'_>, version: &str, tools: bool) {
+    pub fn agreed(
+        &mut self,
+        cx: &mut Context<'_>,
+        version: &str,
+        tools: bool,
+        shared: &mut Shared,
+    ) {
         self.version = version.into();
         self.notify(cx, "notifications/initialized", &Empty {});
         if let Some(transport) = &mut self.transport {
@@ -276,7 +287,7 @@ impl Server {
         if tools {
             self.list_tools(cx);
         } else {
-            self.listed(cx, Pages::default());
+            self.listed(cx, Pages::default(), shared);
         }
     }
 
@@ -291,32 +302,36 @@ impl Server {
     }
 
     /// All pages are there: it is ready, and what waits is sent.
-    pub fn listed(&mut self, cx: &mut Context<'_>, pages: Pages) {
+    pub fn listed(&mut self, cx: &mut Context<'_>, pages: Pages, shared: &mut Shared) {
         for notice in &pages.notices {
             self.log(cx, notice);
         }
         let mut tools = pages.finish(&self.slug, self.resources);
-        let shows = |text: &str| {
+        let redacted = |text: &str| {
             let mut shown = String::from(text);
             self.entry.redact(&mut shown);
-            shown != text
+            (shown != text).then(|| Arc::from(shown))
         };
         let before = tools.len();
-        tools.retain(|tool| !shows(&tool.name));
+        tools.retain(|tool| redacted(&tool.name).is_none());
+        for tool in &mut tools {
+            for text in [&mut tool.description, &mut tool.parameters] {
+                if let Some(shown) = redacted(text) {
+                    *text = shown;
+                }
+            }
+        }
         if tools.len() < before {
             self.log(cx, "a tool whose name holds a secret is left out");
         }
-        for tool in &mut tools {
-            self.entry.redact(&mut tool.description);
-            self.entry.redact(&mut tool.parameters);
-        }
+        let tools = self.fitting(cx, tools, shared);
         self.failures = 0;
         self.standby = false;
         self.listed = true;
         let was_up = core::mem::replace(&mut self.state, State::Ready) == State::Ready;
         // Some servers say without end that the same tools have changed.
         if !was_up || self.tools != tools {
-            self.tools = tools;
+            self.set_tools(tools, shared);
             cx.out.push_back(Output::Changed);
             self.remember(cx);
         }
@@ -327,6 +342,32 @@ impl Server {
         if core::mem::take(&mut self.list_again.tools) {
             self.list_tools(cx);
         }
+    }
+
+    /// Those of its tools for which there is room beside the tools of the other servers.
+    fn fitting(&mut self, cx: &mut Context<'_>, mut tools: Vec<Tool>, shared: &Shared) -> Vec<Tool> {
+        let others = shared.offered - self.offered;
+        let mut room = cx.limits.max_mcp_offered.saturating_sub(others);
+        let before = tools.len();
+        tools.retain(|tool| {
+            let fits = tool.size() <= room;
+            room -= if fits { tool.size() } else { 0 };
+            fits
+        });
+        if tools.len() < before {
+            let left = before - tools.len();
+            let why = "there is no room for them beside those of the other servers";
+            self.log(cx, &format!("{left} tools are left out: {why}"));
+        }
+        tools
+    }
+
+    fn set_tools(&mut self, tools: Vec<Tool>, shared: &mut Shared) {
+        // What is counted for all servers holds what is counted for this one.
+        shared.offered -= self.offered;
+        self.offered = tools.iter().map(Tool::size).sum();
+        shared.offered += self.offered;
+        self.tools = tools;
     }
 
     /// Lists its prompts; once more behind that if it does so now.
@@ -390,7 +431,7 @@ impl Server {
         cx: &mut Context<'_>,
         id: CallId,
         news: News<'_>,
-        asks: &mut u64,
+        shared: &mut Shared,
     ) -> bool {
         let Some(transport) = &mut self.transport else {
             return false;
@@ -398,19 +439,19 @@ impl Server {
         let mut arrived = core::mem::take(&mut self.arrived);
         let mine = transport.handle_news(cx, id, news, &mut arrived);
         while let Some(next) = arrived.pop_front() {
-            self.take(cx, next, asks);
+            self.take(cx, next, shared);
         }
         self.arrived = arrived;
         mine
     }
 
-    fn take(&mut self, cx: &mut Context<'_>, arrived: Arrived, asks: &mut u64) {
+    fn take(&mut self, cx: &mut Context<'_>, arrived: Arrived, shared: &mut Shared) {
         // What was said before the end of a connection that is over counts no more.
         if self.transport.is_none() {
             return;
         }
         match arrived {
-            Arrived::Frame(frame) => self.frame(cx, &frame, asks),
+            Arrived::Frame(frame) => self.frame(cx, &frame, shared),
             Arrived::Unanswered { id, why } => self.unanswered(cx, id, &why),
             Arrived::Expired { id } => self.expired(cx, id),
             Arrived::TooLong => {
@@ -600,11 +641,6 @@ impl Server {
         let name = one_line(&self.entry.name, 80);
         let text = format!("MCP server {name}: {}", one_line(&text, MAX_WHY));
         cx.out.push_back(Output::Log(text));
-    }
-
-    /// Names of its tools, to find out whether a list is another.
-    pub fn names(&self) -> BTreeSet<&str> {
-        self.tools.iter().map(|tool| tool.name.as_str()).collect()
     }
 }
 

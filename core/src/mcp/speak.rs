@@ -7,6 +7,7 @@ use alloc::string::String;
 use super::calls::Reads;
 use super::catalogue::{Pages, one_line};
 use super::form::{Question, Reply};
+use super::hub::Shared;
 use super::server::{Sent, Server, State};
 use super::shapes::{
     Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ServerInfo,
@@ -19,13 +20,13 @@ use crate::wire::{RequestId, RpcError};
 
 impl Server {
     /// One message.
-    pub(super) fn frame(&mut self, cx: &mut Context<'_>, frame: &[u8], asks: &mut u64) {
+    pub(super) fn frame(&mut self, cx: &mut Context<'_>, frame: &[u8], shared: &mut Shared) {
         match rpc::read(frame, cx.limits.max_depth) {
             Ok(Message::Request { id, method, params }) => {
-                self.asked(cx, &id, &method, params, asks);
+                self.asked(cx, &id, &method, params, shared);
             }
             Ok(Message::Notification { method, params }) => self.told(cx, &method, params),
-            Ok(Message::Response { id, result }) => self.heard(cx, &id, result),
+            Ok(Message::Response { id, result }) => self.heard(cx, &id, result, shared),
             Err(fault) => {
                 self.log(cx, &format!("{}", fault.fault));
                 if let Some(id) = fault.spoils.as_ref().and_then(RequestId::as_u64) {
@@ -35,7 +36,13 @@ impl Server {
         }
     }
 
-    fn heard(&mut self, cx: &mut Context<'_>, id: &RequestId, answer: Result<&str, RpcError>) {
+    fn heard(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: &RequestId,
+        answer: Result<&str, RpcError>,
+        shared: &mut Shared,
+    ) {
         // Late answers, answers given twice and answers to nothing leave no trace.
         let Some((number, sent)) = self.requests.settle(id) else {
             return;
@@ -43,13 +50,15 @@ impl Server {
         self.settled(cx, number);
         match sent {
             Sent::Initialize => match answer {
-                Ok(text) => self.introduced(cx, text),
+                Ok(text) => self.introduced(cx, text, shared),
                 Err(error) => self.down(cx, Fault::new(format!("it refused: {error}"))),
             },
             Sent::Tools => match answer {
-                Ok(text) => self.page(cx, text),
+                Ok(text) => self.page(cx, text, shared),
                 // A server without the method has no tools.
-                Err(error) if error.code == -32601 => self.whole(cx, Pages::default()),
+                Err(error) if error.code == -32601 => {
+                    self.whole(cx, Pages::default(), shared);
+                }
                 Err(error) => self.no_tools(cx, &format!("{error}")),
             },
             Sent::Prompts => match answer {
@@ -77,7 +86,7 @@ impl Server {
         }
     }
 
-    fn introduced(&mut self, cx: &mut Context<'_>, text: &str) {
+    fn introduced(&mut self, cx: &mut Context<'_>, text: &str, shared: &mut Shared) {
         let Ok(hello) = serde_json::from_str::<Initialized<'_>>(text) else {
             return self.down(cx, Fault::new("its answer to initialize cannot be read"));
         };
@@ -97,10 +106,10 @@ impl Server {
         self.resources = hello.capabilities.resources.is_some();
         self.has_prompts = hello.capabilities.prompts.is_some();
         let tools = hello.capabilities.tools.is_some();
-        self.agreed(cx, &hello.protocol_version, tools);
+        self.agreed(cx, &hello.protocol_version, tools, shared);
     }
 
-    fn page(&mut self, cx: &mut Context<'_>, text: &str) {
+    fn page(&mut self, cx: &mut Context<'_>, text: &str, shared: &mut Shared) {
         let Ok(page) = serde_json::from_str::<ToolPage<'_>>(text) else {
             return self.no_tools(cx, "its list of tools cannot be read");
         };
@@ -116,7 +125,7 @@ impl Server {
                 };
                 self.request(cx, Sent::Tools, "tools/list", &params);
             }
-            Some(_) | None => self.whole(cx, pages),
+            Some(_) | None => self.whole(cx, pages, shared),
         }
     }
 
@@ -140,9 +149,9 @@ impl Server {
         }
     }
 
-    fn whole(&mut self, cx: &mut Context<'_>, pages: Pages) {
+    fn whole(&mut self, cx: &mut Context<'_>, pages: Pages, shared: &mut Shared) {
         self.pages = None;
-        self.listed(cx, pages);
+        self.listed(cx, pages, shared);
     }
 
     fn no_tools(&mut self, cx: &mut Context<'_>, why: &str) {
@@ -161,7 +170,7 @@ impl Server {
         id: &RequestId,
         method: &str,
         params: Option<&str>,
-        asks: &mut u64,
+        shared: &mut Shared,
     ) {
         match method {
             "ping" => self.result(cx, id, &Empty {}),
@@ -173,7 +182,7 @@ impl Server {
                 };
                 self.result(cx, id, &Roots { roots: [root] });
             }
-            "elicitation/create" => self.elicit(cx, id, params, asks),
+            "elicitation/create" => self.elicit(cx, id, params, shared),
             "sampling/createMessage" => {
                 let why = "sampling is not offered: servers get no model of the person's";
                 self.refuse(cx, id, &RpcError::new(-32601, why));
@@ -187,7 +196,7 @@ impl Server {
         cx: &mut Context<'_>,
         id: &RequestId,
         params: Option<&str>,
-        asks: &mut u64,
+        shared: &mut Shared,
     ) {
         let question = Question::read(params).and_then(|question| question.without(&self.entry));
         let offered = question.as_ref().is_some_and(|question| match question {
@@ -197,10 +206,10 @@ impl Server {
         let twice = self.asks.values().any(|(open, _)| open == id);
         match question {
             Some(question) if offered && !twice && self.asks.len() < cx.limits.max_mcp_asks => {
-                *asks += 1;
+                shared.asks += 1;
+                let ask = shared.asks;
                 self.asked_since.get_or_insert(cx.now);
-                self.asks.insert(*asks, (id.clone(), question.clone()));
-                let ask = *asks;
+                self.asks.insert(ask, (id.clone(), question.clone()));
                 cx.out.push_back(Output::Ask { ask, question });
             }
             Some(_) | None => self.reply(cx, id, Reply::Decline, None),

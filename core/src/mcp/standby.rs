@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(read(&kept, "one", &limits).unwrap(), tools(&[ECHO]));
         let names = |slug: &str| -> Vec<String> {
             let found = read(&kept, slug, &limits).unwrap();
-            found.into_iter().map(|tool| tool.name).collect()
+            found.iter().map(|tool| String::from(&*tool.name)).collect()
         };
         assert_eq!(names("two"), ["two__e_cho", "two__read_resource"]);
     }

@@ -2,6 +2,7 @@
 //! name; what comes back is text. Knows no server.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use super::run::{Begun, Context, Event, Work};
 use super::step::Step;
@@ -15,11 +16,11 @@ use crate::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct External {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// For the model.
-    pub description: String,
+    pub description: Arc<str>,
     /// The text of a JSON schema.
-    pub parameters: String,
+    pub parameters: Arc<str>,
 }
 
 /// Whether a tool of this name is called elsewhere. A server that is not up yet has no tools that

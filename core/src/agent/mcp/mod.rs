@@ -9,6 +9,7 @@ mod launch;
 mod project;
 mod prompts;
 mod status;
+mod telling;
 
 pub(super) use entries::entries;
 pub(super) use status::Offers;
@@ -52,6 +53,10 @@ pub(super) struct Servers {
     filling: Option<prompts::Filling>,
     /// Questions to the person.
     asks: BTreeMap<AskId, u64>,
+    /// What its client is to be told.
+    untold: telling::Untold,
+    /// Its engine has other tools of servers than there are.
+    stale: bool,
     /// Its client asked to be told how they stand.
     tells: bool,
     /// Who asks them.
@@ -60,6 +65,20 @@ pub(super) struct Servers {
 }
 
 impl Servers {
+    /// The tools of its servers, for its engine, if they are others than those that it has; with
+    /// what their names begin with.
+    pub(super) fn news_for_engine(&mut self) -> Option<(Vec<External>, Vec<String>)> {
+        if !core::mem::take(&mut self.stale) {
+            return None;
+        }
+        let tools = self.hub.tools().map(|tool| External {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        Some((tools.collect(), self.hub.prefixes().collect()))
+    }
+
     /// Who named a server, for people.
     pub(super) fn origin(&self, name: &str) -> &'static str {
         match self.entries.iter().position(|entry| entry.name == name) {
@@ -140,7 +159,7 @@ impl Agent {
         for grant in held.filter(theirs).cloned().collect::<Vec<_>>() {
             session.engine.revoke(&grant);
         }
-        session.servers.hub = Hub::default();
+        session.servers.hub.clear();
         session.servers.entries.clone_from(&entries);
         session.servers.named = named;
         session.servers.known = true;
@@ -188,10 +207,10 @@ impl Agent {
                 Output::Abort { id } => self.servers.push_back(Owned::Abort(id)),
                 Output::Done { call, result } => self.heard(key, call, Heard::Done(result)),
                 Output::Progress { call, text } => self.heard(key, call, Heard::Progress(text)),
-                Output::Ask { ask, question } => self.elicit(key, ask, question),
+                Output::Ask { ask, question } => self.ask_later(key, ask, question),
                 Output::Withdraw { ask } => self.withdraw_elicitation(key, ask),
                 Output::Changed => changed = true,
-                Output::Prompts => self.tell_commands(key),
+                Output::Prompts => self.tell_commands_later(key),
                 Output::Recall { digest } => self.recall_tools(key, digest),
                 Output::Remember { digest, bytes } => self.remember_tools(key, digest, bytes),
                 Output::Log(text) => self.report(Level::Info, text),
@@ -292,18 +311,10 @@ impl Agent {
     }
 
     fn tools_changed(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get(&key) else {
-            return;
-        };
-        let hub = &session.servers.hub;
-        let tools = hub.tools().map(|tool| External {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            parameters: tool.parameters.clone(),
-        });
-        let (tools, prefixes) = (tools.collect(), hub.prefixes().collect());
-        self.with_engine(key, |engine, _| engine.set_external(tools, prefixes));
-        self.tell_servers(key);
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.servers.stale = true;
+            self.tell_servers_later(key);
+        }
     }
 
     /// A server asks the person.
@@ -349,6 +360,7 @@ impl Agent {
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
         };
+        session.servers.untold.take_back(ask);
         let asks = &mut session.servers.asks;
         let open = asks.iter().find(|(_, number)| **number == ask);
         if let Some(id) = open.map(|(id, _)| *id) {

@@ -88,13 +88,9 @@ impl Agent {
         self.side.answer(asked, answer);
     }
 
-    /// Tells a client that asked for it how the servers stand now.
+    /// Tells a client how the servers stand now.
     pub(super) fn tell_servers(&mut self, key: SessionKey) {
-        let tells = self
-            .sessions
-            .get(&key)
-            .is_some_and(|session| session.servers.tells);
-        if tells && let Some(snapshot) = self.servers_snapshot(key) {
+        if let Some(snapshot) = self.servers_snapshot(key) {
             self.side.notify_vendor(UPDATE, &snapshot);
         }
     }

@@ -296,3 +296,53 @@ fn a_server_that_failed_is_started_again_when_the_person_says_so() {
     world.with(|hub, cx| hub.retry(cx, None));
     assert_eq!(world.started.len(), 2, "it is on its way");
 }
+
+#[test]
+fn all_servers_of_a_session_share_one_room_for_what_they_offer() {
+    let mut world = World::new(Vec::from([stdio("a"), stdio("b")]));
+    let long = "x".repeat(600);
+    let tools = |names: &[&str]| {
+        let one = |name: &&str| format!(r#"{{"name":"{name}","description":"{long}"}}"#);
+        let all: Vec<String> = names.iter().map(one).collect();
+        format!(r#"{{"tools":[{}]}}"#, all.join(","))
+    };
+    world.limits.max_mcp_offered = 2000;
+    let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#;
+    let offered = |world: &World| -> usize {
+        let size = |it: &crate::mcp::Tool| it.name.len() + it.description.len() + it.parameters.len();
+        world.hub.tools().map(size).sum()
+    };
+    let ids = world.started.clone();
+    let mut listed = Vec::new();
+    for _ in 0..2 {
+        let (id, asked) = world.next().unwrap();
+        world.line(id, &asked.result(hello));
+    }
+    while let Some((id, asked)) = world.next() {
+        if asked.method == "tools/list" {
+            listed.push((id, asked));
+        }
+    }
+    for (id, asked) in &listed {
+        world.line(*id, &asked.result(&tools(&["t1", "t2"])));
+    }
+    assert_eq!(world.status(), ["ready", "ready"]);
+    assert_eq!(world.names(), ["a__t1", "a__t2", "b__t1"]);
+    assert!(offered(&world) <= 2000);
+    let said = |line: &String| line.contains("1 tools are left out: there is no room");
+    assert!(world.logs.iter().any(said), "{:?}", world.logs);
+    // What one gives back another may have with its next list.
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    for (id, names) in [(ids[0], &["t1"][..]), (ids[1], &["t1", "t2"])] {
+        world.line(id, changed);
+        let (_, asked) = world.next().unwrap();
+        world.line(id, &asked.result(&tools(names)));
+    }
+    assert_eq!(world.names(), ["a__t1", "b__t1", "b__t2"]);
+    // So does one that is not to be used any more.
+    world.with(|hub, cx| hub.decide(cx, "b", false));
+    world.line(ids[0], changed);
+    let (_, asked) = world.next().unwrap();
+    world.line(ids[0], &asked.result(&tools(&["t1", "t2", "t3"])));
+    assert_eq!(world.names(), ["a__t1", "a__t2", "a__t3"]);
+}

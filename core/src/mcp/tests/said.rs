@@ -19,8 +19,8 @@ fn no_secret_is_in_what_a_model_and_a_person_are_told() {
     let id = world.shake(&told);
     assert_eq!(world.names(), ["s__a", "s__read_resource"]);
     let tool = world.hub.tools().next().unwrap();
-    assert_eq!(tool.description, "is [redacted]");
-    assert_eq!(tool.parameters, r#"{"type":"object","title":"[redacted]"}"#);
+    assert_eq!(&*tool.description, "is [redacted]");
+    assert_eq!(&*tool.parameters, r#"{"type":"object","title":"[redacted]"}"#);
     let form = r#"{"type":"object","properties":{"a":{"type":"string","default":"very-secret"}}}"#;
     world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{{"message":"very-secret?","requestedSchema":{form}}}}}"#));
     let Question::Form { message, schema } = world.asks[0].1.clone() else {

@@ -244,7 +244,7 @@ impl World {
     }
 
     pub fn names(&self) -> Vec<&str> {
-        self.hub.tools().map(|tool| tool.name.as_str()).collect()
+        self.hub.tools().map(|tool| &*tool.name).collect()
     }
 
     pub fn only(&self, call: CallId) -> Result<&str, &str> {

@@ -153,6 +153,12 @@ impl AgentSide {
         self.core.complete_elicitation(elicitation_id)
     }
 
+    /// Whether so little is unsent that the client can be told what it did not ask for
+    /// ([`Limits::quiet_output`]).
+    pub fn is_quiet(&self) -> bool {
+        self.core.output.pressure() < self.core.limits.quiet_output
+    }
+
     /// Whether a frame waits to be transmitted: the next effect is its `Transmit`.
     pub fn has_frame(&self) -> bool {
         self.core.output.has_frame()
