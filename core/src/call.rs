@@ -102,7 +102,8 @@ pub enum Call {
     },
     /// Configuration and keys are read again: [`Outcome::Reconfigured`].
     Reconfigure,
-    /// A tool that the embedder registered: [`Outcome::Custom`].
+    /// A tool of the embedder's own (`Config::tools`): [`Outcome::Custom`].
+    /// Tools of MCP servers never come here.
     Custom {
         /// Its name.
         name: String,
@@ -174,7 +175,7 @@ pub enum Outcome {
     Unlocked,
     /// The new configuration, or what is wrong with it.
     Reconfigured(Result<Box<crate::settings::Settings>, String>),
-    /// The text an embedder's tool answered; `Err` is a failed tool.
+    /// The text that a tool which lives elsewhere answered; `Err` is a failed tool.
     Custom(Result<String, String>),
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use reasonix_core::model::Script;
 use reasonix_core::time::Instant;
+use reasonix_core::tools::External;
 use reasonix_tests::json::{self, Value, json};
-use reasonix_tests::provider::{hang, say};
+use reasonix_tests::provider::{hang, say, tool};
 use reasonix_tests::sim::{Entry, Sim, Told, config};
 use reasonix_tests::world::{Command, World, http};
 
@@ -178,6 +179,50 @@ fn a_server_that_changes_without_end_fills_nothing_for_a_client_that_does_not_re
     assert!(body.contains(&format!("s__t{last}")) && !body.contains("s__t0\""));
     sim.finish();
     sim.laws.check();
+}
+
+#[test]
+fn a_tool_of_the_embedder_is_its_own_whatever_a_server_is_called() {
+    for (name, answer) in [("s__x", "no tool s__x"), ("s__t0", "did not answer")] {
+        let mut world = deaf();
+        // What it lists is `t0`, and then it says nothing more.
+        let said = restless(1).replace("[{\"name\":\"t0\"}]", "[{\"name\":\"t0\"},{\"name\":\"x\"}]");
+        world.commands.insert(
+            0,
+            Command {
+                contains: "restless".into(),
+                output: said.into_bytes(),
+                takes: None,
+                code: 0,
+            },
+        );
+        let calls = vec![http(&tool("c", name, json!({}))), http(&say("over"))];
+        world.branches = vec![("go".into(), calls)];
+        let mut config = config();
+        config.tools.push(External {
+            name: "s__x".into(),
+            description: "The embedder's".into(),
+            parameters: "{\"type\":\"object\"}".into(),
+        });
+        let mut sim = Sim::new(config, world);
+        sim.ask(&json::initialize(1));
+        let server = json!({"name": "s", "command": "restless", "args": [], "env": []});
+        let params = json!({"cwd": "/w", "mcpServers": [server]});
+        let opened = sim.ask(&json::request(2, "session/new", params));
+        let session = opened["result"]["sessionId"].as_str().expect("opened");
+        let session = session.to_string();
+        sim.run_for(Duration::ZERO);
+        sim.send(&json::prompt(3, &session, "go"));
+        // Longer than a server is waited for.
+        sim.run_for(Duration::from_secs(600));
+        let asked = sim.world.requests.last().expect("the model is asked");
+        let body = String::from_utf8_lossy(&asked.body).into_owned();
+        assert_eq!(body.matches("\"name\":\"s__x\",\"desc").count(), 1, "{body}");
+        assert!(body.contains("The embedder's") && body.contains("s__t0"));
+        assert!(body.contains(answer), "{name}: {body}");
+        sim.finish();
+        sim.laws.check();
+    }
 }
 
 /// An entry, and whether it is taken.

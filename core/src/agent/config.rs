@@ -1,12 +1,14 @@
 //! What an agent is made with. Everything ambient is here: limits, seed, host, settings, flags.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::confining::SandboxPolicy;
 use crate::limits::Limits;
 use crate::model::Script;
 use crate::permission::PermissionMode;
 use crate::settings::{Host, Settings};
+use crate::tools::External;
 
 /// What an agent is made with.
 #[derive(Clone, Debug)]
@@ -41,6 +43,10 @@ pub struct Config {
     pub web: bool,
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
+    /// Tools of the embedder's own, which the model is offered beside the built-in ones. A call of
+    /// one is [`Call::Custom`](crate::call::Call::Custom). They count as writers. No server and no
+    /// session takes their names; a built-in tool keeps its own.
+    pub tools: Vec<External>,
 }
 
 impl Config {
@@ -61,6 +67,7 @@ impl Config {
             sandbox: SandboxPolicy::default(),
             web: true,
             max_steps: None,
+            tools: Vec::new(),
         }
     }
 }

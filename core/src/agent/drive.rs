@@ -165,12 +165,12 @@ impl Agent {
         while let Some(output) = self.said.pop_front() {
             self.follow(key, &output);
             match output {
-                Output::Start {
-                    id,
-                    call: crate::call::Call::Custom { name, arguments },
-                    ..
-                } if self.call_server(key, id, &name, &arguments) => {}
                 Output::Start { id, call, tool } => self.carry_out(key, id, call, tool),
+                Output::CallServer {
+                    id,
+                    name,
+                    arguments,
+                } => self.call_server(key, id, &name, &arguments),
                 Output::Abort { id } if self.cancel_server(key, id) => {}
                 Output::Abort { id } => self.abort_call(key, id),
                 Output::Withdraw { card } => self.withdraw(key, card),
@@ -290,6 +290,7 @@ impl Agent {
             }
             output @ (Output::Update(_)
             | Output::Start { .. }
+            | Output::CallServer { .. }
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Record(_)
@@ -352,6 +353,7 @@ impl Agent {
             }
             // These never wait.
             Output::Start { .. }
+            | Output::CallServer { .. }
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Record(_)
@@ -484,6 +486,7 @@ impl Agent {
                 Output::Update(_)
                 | Output::Record(_)
                 | Output::Start { .. }
+                | Output::CallServer { .. }
                 | Output::Abort { .. }
                 | Output::Withdraw { .. }
                 | Output::Finished(_)

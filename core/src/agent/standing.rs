@@ -313,6 +313,7 @@ impl Agent {
                 | Update::Usage { .. },
             )
             | Output::Start { .. }
+            | Output::CallServer { .. }
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Finished(_)

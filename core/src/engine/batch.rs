@@ -473,6 +473,15 @@ impl Slot {
                 let tool = Some(self.id.clone());
                 cx.out.push_back(Output::Start { id, call, tool });
             }
+            Step::CallServer { name, arguments } => {
+                let id = CallId::new(cx.ids.next());
+                self.call = Some(id);
+                cx.out.push_back(Output::CallServer {
+                    id,
+                    name,
+                    arguments,
+                });
+            }
             Step::Abort => cx.out.extend(self.call.map(|id| Output::Abort { id })),
             Step::Permit(proposal) => match authority.decide(&proposal.action) {
                 Verdict::Allow { why } => {

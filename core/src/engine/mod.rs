@@ -283,7 +283,7 @@ impl Engine {
         self.take_next();
     }
 
-    /// Other tools that live elsewhere, from the next call of the model on; `prefixes` are what the
+    /// Other tools of MCP servers, from the next call of the model on; `prefixes` are what the
     /// names of such tools begin with, known or not.
     pub fn set_external(&mut self, tools: Vec<tools::External>, prefixes: Vec<String>) {
         self.workspace.external = tools;
@@ -846,7 +846,7 @@ impl Engine {
             description: Cow::Borrowed(tool.description),
             parameters: Cow::Borrowed(tool.parameters),
         };
-        let external = |tool: &tools::External| ToolSpec {
+        let elsewhere = |tool: &tools::External| ToolSpec {
             name: Cow::Owned(String::from(&*tool.name)),
             description: Cow::Owned(String::from(&*tool.description)),
             parameters: Cow::Owned(String::from(&*tool.parameters)),
@@ -868,7 +868,14 @@ impl Engine {
             let tools = tools::catalogue().iter();
             tools.filter(offered).map(spec).collect()
         };
-        specs.extend(self.workspace.external.iter().map(external));
+        let Workspace {
+            custom, external, ..
+        } = &self.workspace;
+        let own = |tool: &&tools::External| tools::find(&tool.name).is_none();
+        specs.extend(custom.iter().filter(own).map(elsewhere));
+        // A name stands for one tool.
+        let free = |tool: &&tools::External| custom.iter().all(|own| own.name != tool.name);
+        specs.extend(external.iter().filter(free).map(elsewhere));
         specs
     }
 

@@ -24,6 +24,16 @@ pub enum Output {
         /// The tool call it is for; none: the model's.
         tool: Option<String>,
     },
+    /// Call a tool of an MCP server of the session. Its news come back under its id, as those of a
+    /// call that the embedder carries out.
+    CallServer {
+        /// Its id.
+        id: CallId,
+        /// The name of the tool, as the model knows it.
+        name: String,
+        /// Its arguments: the text of a JSON object.
+        arguments: String,
+    },
     /// End a call now.
     Abort {
         /// Which.

@@ -259,6 +259,10 @@ impl Engine {
                     let tool = tool.map(|tool| child.name(&tool));
                     cx.out.push_back(Output::Start { id, call, tool });
                 }
+                Output::CallServer { id, .. } => {
+                    child.open.insert(id);
+                    cx.out.push_back(output);
+                }
                 Output::Abort { .. }
                 | Output::Log(_)
                 | Output::Decided(_)

@@ -102,6 +102,7 @@ impl World {
                 self.open.insert(id, call);
                 line
             }
+            Output::CallServer { name, .. } => format!("server {name}"),
             Output::Abort { id } => {
                 let known = self.open.contains_key(&id) || self.left.contains(&id);
                 assert!(known, "only what runs is aborted");

@@ -1,5 +1,12 @@
-//! Tools that live elsewhere: at the MCP servers of a session. Their calls go out as they are, by
-//! name; what comes back is text. Knows no server.
+//! Tools that live elsewhere: an embedder's own, and those of the MCP servers of a session. Their calls
+//! go out as they are, by name; what comes back is text. Knows no server.
+//!
+//! | a name is | its calls are |
+//! | --- | --- |
+//! | that of a tool of the agent itself | its own |
+//! | that of a tool of the embedder | [`Call::Custom`], whatever servers there are |
+//! | one that begins as those of a server do | [`Step::CallServer`] |
+//! | any other | refused |
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -23,17 +30,30 @@ pub struct External {
     pub parameters: Arc<str>,
 }
 
-/// Whether a tool of this name is called elsewhere. A server that is not up yet has no tools that
-/// are known, so what its names begin with counts.
-pub(super) fn is_external(name: &str, ws: &Workspace) -> bool {
-    ws.external_prefixes
-        .iter()
-        .any(|prefix| name.starts_with(prefix.as_str()))
+/// Where a tool is called that lives elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// By the embedder.
+    Embedder,
+    /// At a server of the session.
+    Server,
 }
 
-pub(super) fn external(name: &str, arguments: &str) -> Begun {
+/// Where a tool of this name is called; none: it is none that lives elsewhere. A server that is not
+/// up yet has no tools that are known, so what its names begin with counts.
+pub(super) fn place(name: &str, ws: &Workspace) -> Option<Place> {
+    if ws.custom.iter().any(|tool| *tool.name == *name) {
+        return Some(Place::Embedder);
+    }
+    let mut prefixes = ws.external_prefixes.iter();
+    let servers = prefixes.any(|prefix| name.starts_with(prefix.as_str()));
+    servers.then_some(Place::Server)
+}
+
+pub(super) fn external(place: Place, name: &str, arguments: &str) -> Begun {
     // The text itself goes on: the order of its members and its numbers stay as they are.
     let work = Elsewhere {
+        place,
         name: name.into(),
         arguments: arguments.into(),
         shown: None,
@@ -43,6 +63,7 @@ pub(super) fn external(name: &str, arguments: &str) -> Begun {
 
 #[derive(Debug)]
 struct Elsewhere {
+    place: Place,
     name: String,
     arguments: String,
     /// When progress was shown last.
@@ -52,12 +73,16 @@ struct Elsewhere {
 impl Work for Elsewhere {
     fn handle(&mut self, event: Event<'_>, cx: &mut Context<'_>) {
         match event {
-            // Whatever a server says of its tool, it may change anything.
+            // Whatever is said of the tool, it may change anything.
             Event::Started => cx.permit(Access::Other, alloc::vec::Vec::new()),
-            Event::Permitted => cx.call(Call::Custom {
-                name: self.name.clone(),
-                arguments: core::mem::take(&mut self.arguments),
-            }),
+            Event::Permitted => {
+                let name = self.name.clone();
+                let arguments = core::mem::take(&mut self.arguments);
+                cx.flow.steps.push_back(match self.place {
+                    Place::Embedder => Step::Call(Call::Custom { name, arguments }),
+                    Place::Server => Step::CallServer { name, arguments },
+                });
+            }
             Event::Bytes(bytes) => {
                 let every = cx.ws.limits.live_output_every;
                 if self.shown.is_some_and(|at| cx.now.since(at) < every) {

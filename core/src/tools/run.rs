@@ -54,16 +54,17 @@ impl ToolRun {
             raw_input: args::shown(arguments, ws.limits.max_raw_string),
         };
         let tool = catalogue::find(name);
+        let elsewhere = external::place(name, ws).filter(|_| tool.is_none());
         let class = match tool {
             Some(tool) => tool.class,
-            None if external::is_external(name, ws) => Class::Writer,
+            None if elsewhere.is_some() => Class::Writer,
             None => Class::Reader,
         };
         card.kind = tool.map_or(ToolKind::Other, |tool| tool.kind);
-        let work = match Args::parse(arguments).and_then(|args| match tool {
+        let work = match Args::parse(arguments).and_then(|args| match elsewhere {
             // The text itself goes on: its members stay in their order.
-            None if external::is_external(name, ws) => Ok(external::external(name, arguments)),
-            _ => begin(name, &args, ws),
+            Some(place) => Ok(external::external(place, name, arguments)),
+            None => begin(name, &args, ws),
         }) {
             Ok(begun) => {
                 if !begun.subject.is_empty() {
@@ -132,6 +133,11 @@ impl ToolRun {
                 self.flow.path = path_of(&call).map(Into::into);
                 self.flow.opened = Some(now);
                 Step::Call(call)
+            }
+            Some(step @ Step::CallServer { .. }) => {
+                self.flow.path = None;
+                self.flow.opened = Some(now);
+                step
             }
             Some(Step::Detach(job)) => {
                 self.flow.opened = None;
@@ -256,7 +262,12 @@ impl ToolRun {
         if self.flow.over || self.flow.is_open() {
             return None;
         }
-        let undone = |step: &Step| matches!(step, Step::Call(_) | Step::Detach(_));
+        let undone = |step: &Step| {
+            matches!(
+                step,
+                Step::Call(_) | Step::CallServer { .. } | Step::Detach(_)
+            )
+        };
         if self.flow.steps.iter().any(undone) {
             return None;
         }

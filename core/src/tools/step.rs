@@ -18,6 +18,14 @@ pub enum Step {
     /// Start this call. A run has at most one open; its news come back by
     /// [`handle_news`](super::ToolRun::handle_news).
     Call(Call),
+    /// Call this tool of an MCP server of the session, as if it were a [`Call`](Self::Call): the
+    /// answer is [`Outcome::Custom`](crate::call::Outcome::Custom).
+    CallServer {
+        /// Its name, as the model knows it.
+        name: String,
+        /// Its arguments: the text of a JSON object.
+        arguments: String,
+    },
     /// Abort the open call. Its last news still come.
     Abort,
     /// Ask the gate; answer by [`permitted`](super::ToolRun::permitted) or

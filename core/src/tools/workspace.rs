@@ -31,7 +31,9 @@ pub struct Workspace {
     pub skills: Vec<Skill>,
     /// `[permissions]`, of which the tools obey the rules that hide files.
     pub rules: Rules,
-    /// Tools that live elsewhere, as far as they are known, in the order a model sees them.
+    /// Tools of the embedder's own; one that is named as a built-in one is never called.
+    pub custom: Vec<External>,
+    /// Tools of MCP servers, as far as they are known, in the order a model sees them.
     pub external: Vec<External>,
     /// What the names of such tools begin with.
     pub external_prefixes: Vec<String>,
@@ -77,6 +79,7 @@ impl Workspace {
             sandbox: None,
             skills: Vec::new(),
             rules: Rules::default(),
+            custom: Vec::new(),
             external: Vec::new(),
             external_prefixes: Vec::new(),
             secrets: Secrets::default(),

@@ -224,6 +224,7 @@ impl Agent {
                     }
                 }
                 Output::Start { .. }
+                | Output::CallServer { .. }
                 | Output::Abort { .. }
                 | Output::Update(_)
                 | Output::Permit { .. }

@@ -94,6 +94,7 @@ impl Launches {
             Output::Update(_)
             | Output::Record(_)
             | Output::Start { .. }
+            | Output::CallServer { .. }
             | Output::Abort { .. }
             | Output::Withdraw { .. }
             | Output::Finished(_)

@@ -152,8 +152,12 @@ impl Agent {
         // What was allowed was a tool of the server that had its name.
         let old: Vec<String> = session.servers.hub.prefixes().collect();
         let held = session.engine.authority().grants().list();
+        let tools = &self.config.tools;
         let theirs = |grant: &&Grant| match grant {
-            Grant::Tool(name) => old.iter().any(|prefix| name.starts_with(prefix.as_str())),
+            Grant::Tool(name) => {
+                let embedders = tools.iter().any(|tool| *tool.name == **name);
+                !embedders && old.iter().any(|prefix| name.starts_with(prefix.as_str()))
+            }
             Grant::Edits | Grant::Command(_) | Grant::Line(_) => false,
         };
         for grant in held.filter(theirs).cloned().collect::<Vec<_>>() {
@@ -263,24 +267,13 @@ impl Agent {
         true
     }
 
-    /// The engine calls a tool; false if it is none of a server of its session.
-    pub(super) fn call_server(
-        &mut self,
-        key: SessionKey,
-        id: CallId,
-        name: &str,
-        arguments: &str,
-    ) -> bool {
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return false;
-        };
-        let hub = &session.servers.hub;
-        if !hub.prefixes().any(|prefix| name.starts_with(&prefix)) {
-            return false;
+    /// The engine calls a tool of a server. One of a server that its session has no more is answered
+    /// too.
+    pub(super) fn call_server(&mut self, key: SessionKey, id: CallId, name: &str, arguments: &str) {
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.servers.calls.insert(id);
+            self.with_servers(key, |hub, cx| hub.call(cx, id, name, arguments));
         }
-        session.servers.calls.insert(id);
-        self.with_servers(key, |hub, cx| hub.call(cx, id, name, arguments));
-        true
     }
 
     /// The engine ends a call; false if no server has it.

@@ -119,6 +119,7 @@ impl Agent {
                 );
                 workspace.rules = rules.clone();
                 workspace.skills = skills;
+                workspace.custom.clone_from(&self.config.tools);
                 workspace.sandbox = self.sandbox(&id);
                 workspace.web = self.web();
                 workspace.secrets = self.secrets();
