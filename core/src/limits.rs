@@ -265,7 +265,8 @@ pub struct Limits {
     /// The same of all MCP servers of a session: tools that do not fit beside those that other
     /// servers have listed are left out.
     pub max_mcp_offered: usize,
-    /// Questions of one MCP server that are open at once; one more is declined.
+    /// Questions of one MCP server that are open at once; one more is declined. As many pages that the
+    /// person agreed to open are waited for; of more the oldest counts as done.
     pub max_mcp_asks: usize,
     /// The first pause before an MCP server is tried again; each further one is twice as long.
     pub mcp_pause: Duration,

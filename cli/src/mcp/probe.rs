@@ -124,6 +124,7 @@ impl<'a> World<'a> {
             Output::Done { .. }
             | Output::Progress { .. }
             | Output::Withdraw { .. }
+            | Output::Completed { .. }
             | Output::Changed
             | Output::Prompts
             | Output::Recall { .. }

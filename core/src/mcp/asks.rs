@@ -1,4 +1,15 @@
 //! What one server asks the person, and our answers to what it asks.
+//!
+//! A page that the person is asked to open is done later than it is answered:
+//!
+//! | it | and then | who asked the person is told that it is done |
+//! | --- | --- | --- |
+//! | is asked | the server says that it is done | once; the answer is waited for all the same |
+//! | | it is declined, dismissed or taken back | no: nobody waits for it |
+//! | | the person agrees | |
+//! | is open | the server says that it is done | once |
+//! | | the server is lost, or ends with the session | once: nobody else will say it |
+//! | | more are open than questions may be | of the oldest, once |
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,9 +24,67 @@ use super::{Context, Output};
 use crate::wire::rpc::{write_error, write_result};
 use crate::wire::{RequestId, RpcError};
 
+/// A question that is open.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The server's request.
+    pub id: RequestId,
+    question: Question,
+    /// The server said already that it is done.
+    done: bool,
+}
+
+impl Asked {
+    pub fn new(id: RequestId, question: Question) -> Self {
+        Self {
+            id,
+            question,
+            done: false,
+        }
+    }
+}
+
 impl Server {
+    /// The server says that a page is done.
+    pub fn completed(&mut self, cx: &mut Context<'_>, page: &str) {
+        let mut done: Vec<u64> = Vec::new();
+        for (ask, asked) in &mut self.asks {
+            if let Question::Page { id, .. } = &asked.question
+                && id == page
+                && !core::mem::replace(&mut asked.done, true)
+            {
+                done.push(*ask);
+            }
+        }
+        self.opened.retain(|ask, id| {
+            let over = id == page;
+            done.extend(over.then_some(*ask));
+            !over
+        });
+        for ask in done {
+            let id = page.into();
+            cx.out.push_back(Output::Completed { ask, id });
+        }
+    }
+
+    /// No page of it will be done by its own word.
+    pub fn complete_all(&mut self, cx: &mut Context<'_>) {
+        for (ask, id) in core::mem::take(&mut self.opened) {
+            cx.out.push_back(Output::Completed { ask, id });
+        }
+    }
+
+    fn open_page(&mut self, cx: &mut Context<'_>, ask: u64, id: String) {
+        self.opened.insert(ask, id);
+        if self.opened.len() > cx.limits.max_mcp_asks
+            && let Some((ask, id)) = self.opened.pop_first()
+        {
+            cx.out.push_back(Output::Completed { ask, id });
+        }
+    }
+
     pub fn withdraw_asks(&mut self, cx: &mut Context<'_>, tell: bool) {
-        for (ask, (id, _)) in core::mem::take(&mut self.asks) {
+        for (ask, Asked { id, .. }) in core::mem::take(&mut self.asks) {
             cx.out.push_back(Output::Withdraw { ask });
             if tell {
                 self.reply(cx, &id, Reply::Cancel, None);
@@ -26,7 +95,7 @@ impl Server {
 
     /// The person answered.
     pub fn answered(&mut self, cx: &mut Context<'_>, ask: u64, reply: Reply) {
-        let Some((id, question)) = self.asks.remove(&ask) else {
+        let Some(Asked { id, question, done }) = self.asks.remove(&ask) else {
             return;
         };
         self.asked_no_more(cx.now);
@@ -38,8 +107,16 @@ impl Server {
             Reply::Decline | Reply::Cancel => (reply, None),
         };
         self.log(cx, &super::form::receipt(&reply));
-        let page = matches!(question, Question::Page { .. });
-        self.reply(cx, &id, reply, content.filter(|_| !page));
+        let agreed = matches!(reply, Reply::Accept(_));
+        match question {
+            Question::Form { .. } => self.reply(cx, &id, reply, content),
+            Question::Page { id: page, .. } => {
+                self.reply(cx, &id, reply, None);
+                if agreed && !done {
+                    self.open_page(cx, ask, page);
+                }
+            }
+        }
     }
 
     pub fn reply(

@@ -140,6 +140,14 @@ pub enum Output {
         /// Its number.
         ask: u64,
     },
+    /// A page that the person was asked to open is done: its server said so, or is gone. Said once a
+    /// question at most, behind its [`Ask`](Self::Ask).
+    Completed {
+        /// The number of the question.
+        ask: u64,
+        /// What the server calls it.
+        id: String,
+    },
     /// How a server stands, or what tools there are, has changed.
     Changed,
     /// What prompts there are has changed.

@@ -10,9 +10,9 @@ use core::time::Duration;
 
 use serde::Serialize;
 
+use super::asks::Asked;
 use super::calls::Wanted;
 use super::catalogue::{Pages, Tool, one_line};
-use super::form::Question;
 use super::hub::{Client, Shared};
 use super::prompts::{Prompt, PromptPages};
 use super::shapes::{
@@ -80,7 +80,10 @@ pub(super) struct Server {
     pub requests: OutgoingRequests<Sent>,
     pub calls: BTreeMap<CallId, Wanted>,
     /// Questions to the person, by their number in the hub.
-    pub asks: BTreeMap<u64, (RequestId, Question)>,
+    pub asks: BTreeMap<u64, Asked>,
+    /// Pages that the person agreed to open and that are not done, by the numbers of their questions:
+    /// what the server calls them.
+    pub opened: BTreeMap<u64, String>,
     /// Since when there is always one of them.
     pub asked_since: Option<Instant>,
     pub tools: Vec<Tool>,
@@ -142,6 +145,7 @@ impl Server {
             requests: OutgoingRequests::new(),
             calls: BTreeMap::new(),
             asks: BTreeMap::new(),
+            opened: BTreeMap::new(),
             asked_since: None,
             tools: Vec::new(),
             offered: 0,
@@ -234,6 +238,9 @@ impl Server {
             (false, _) => {
                 self.end(cx);
                 self.set_tools(Vec::new(), shared);
+                if !core::mem::take(&mut self.prompts).is_empty() {
+                    cx.out.push_back(Output::Prompts);
+                }
                 self.standby = false;
                 self.recalled = false;
                 self.listed = false;
@@ -497,6 +504,7 @@ impl Server {
     fn end(&mut self, cx: &mut Context<'_>) {
         self.drop_transport(cx);
         self.withdraw_asks(cx, false);
+        self.complete_all(cx);
         self.requests.abandon().for_each(drop);
         self.pages = None;
         self.prompt_pages = None;

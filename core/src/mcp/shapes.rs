@@ -300,6 +300,12 @@ pub(super) struct Elicit<'a> {
     pub elicitation_id: Option<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Completed {
+    pub elicitation_id: String,
+}
+
 #[derive(Serialize)]
 pub(super) struct Elicited<'a> {
     pub action: &'static str,

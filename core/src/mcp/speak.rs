@@ -4,13 +4,14 @@
 use alloc::format;
 use alloc::string::String;
 
+use super::asks::Asked;
 use super::calls::Reads;
 use super::catalogue::{Pages, one_line};
 use super::form::{Question, Reply};
 use super::hub::Shared;
 use super::server::{Sent, Server, State};
 use super::shapes::{
-    Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ServerInfo,
+    Completed, Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ServerInfo,
     ToolPage, VERSIONS, WasCancelled,
 };
 use super::transport::Fault;
@@ -203,13 +204,13 @@ impl Server {
             Question::Form { .. } => self.client.forms,
             Question::Page { .. } => self.client.pages,
         });
-        let twice = self.asks.values().any(|(open, _)| open == id);
+        let twice = self.asks.values().any(|open| open.id == *id);
         match question {
             Some(question) if offered && !twice && self.asks.len() < cx.limits.max_mcp_asks => {
                 shared.asks += 1;
                 let ask = shared.asks;
                 self.asked_since.get_or_insert(cx.now);
-                self.asks.insert(ask, (id.clone(), question.clone()));
+                self.asks.insert(ask, Asked::new(id.clone(), question.clone()));
                 cx.out.push_back(Output::Ask { ask, question });
             }
             Some(_) | None => self.reply(cx, id, Reply::Decline, None),
@@ -244,11 +245,16 @@ impl Server {
                 let Some(id) = RequestId::from_json(cancelled.request_id.get()) else {
                     return;
                 };
-                let ask = self.asks.iter().find(|(_, (open, _))| *open == id);
+                let ask = self.asks.iter().find(|(_, open)| open.id == id);
                 if let Some(ask) = ask.map(|(ask, _)| *ask) {
                     self.asks.remove(&ask);
                     cx.out.push_back(Output::Withdraw { ask });
                     self.asked_no_more(cx.now);
+                }
+            }
+            "notifications/elicitation/complete" => {
+                if let Ok(done) = serde_json::from_str::<Completed>(params) {
+                    self.completed(cx, &done.elicitation_id);
                 }
             }
             "notifications/message" => {

@@ -163,6 +163,7 @@ impl Agent {
         for grant in held.filter(theirs).cloned().collect::<Vec<_>>() {
             session.engine.revoke(&grant);
         }
+        let had_prompts = session.servers.hub.prompts().next().is_some();
         session.servers.hub.clear();
         session.servers.entries.clone_from(&entries);
         session.servers.named = named;
@@ -172,6 +173,9 @@ impl Agent {
         let cwd = session.cwd.clone();
         if entries.is_empty() {
             self.tools_changed(key);
+        }
+        if had_prompts {
+            self.tell_commands_later(key);
         }
         self.with_servers(key, |hub, cx| {
             for entry in entries {
@@ -213,6 +217,7 @@ impl Agent {
                 Output::Progress { call, text } => self.heard(key, call, Heard::Progress(text)),
                 Output::Ask { ask, question } => self.ask_later(key, ask, question),
                 Output::Withdraw { ask } => self.withdraw_elicitation(key, ask),
+                Output::Completed { ask, id } => self.complete_later(key, ask, id),
                 Output::Changed => changed = true,
                 Output::Prompts => self.tell_commands_later(key),
                 Output::Recall { digest } => self.recall_tools(key, digest),
@@ -297,9 +302,14 @@ impl Agent {
         };
         let asks = core::mem::take(&mut session.servers.asks);
         let card = session.servers.project.forget_servers();
+        let done = session.servers.untold.end();
         for ask in asks.into_keys().chain(card) {
             self.asks.remove(&ask);
             self.side.withdraw(ask);
+        }
+        // There is no later for these, and no more of them than were asked.
+        for (ask, id) in done {
+            self.complete_elicitation(key, ask, &id);
         }
     }
 
@@ -323,10 +333,8 @@ impl Agent {
                 (message, mode)
             }
             Question::Page { message, url, id } => {
-                // What two servers call theirs may be the same.
-                let elicitation_id = format!("{}-{ask}-{id}", key.number());
                 let mode = ElicitationMode::Url {
-                    elicitation_id,
+                    elicitation_id: elicitation_id(key, ask, &id),
                     url,
                 };
                 (message, Some(mode))
@@ -345,8 +353,19 @@ impl Agent {
                 session.servers.asks.insert(id, ask);
                 self.asks.insert(id, key);
             }
-            None => self.with_servers(key, |hub, cx| hub.answered(cx, ask, &Reply::Decline)),
+            None => {
+                session.servers.untold.take_back(ask);
+                self.with_servers(key, |hub, cx| hub.answered(cx, ask, &Reply::Decline));
+            }
         }
+    }
+
+    /// What the person opened for a server is done.
+    fn complete_elicitation(&mut self, key: SessionKey, ask: u64, id: &str) {
+        // A client that takes no pages was shown none.
+        let _ = self
+            .side
+            .complete_elicitation(&elicitation_id(key, ask, id));
     }
 
     fn withdraw_elicitation(&mut self, key: SessionKey, ask: u64) {
@@ -376,6 +395,12 @@ impl Agent {
         self.with_servers(key, |hub, cx| hub.answered(cx, number, &reply));
         true
     }
+}
+
+/// What a client knows a page as: what two servers call theirs may be the same, and one server may
+/// call several so.
+fn elicitation_id(key: SessionKey, ask: u64, id: &str) -> String {
+    format!("{}-{ask}-{id}", key.number())
 }
 
 /// An error, a malformed answer, a lost connection, an action that is not known: declined.

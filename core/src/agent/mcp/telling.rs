@@ -5,13 +5,15 @@
 //!
 //! | what | kept till then | told |
 //! | --- | --- | --- |
-//! | questions | each that is open, which the machine bounds; one that is taken back is not asked | first |
+//! | questions, and that a page is done | each that is open, which the machine bounds; one that is taken back is not asked | first, in order |
 //! | commands | a mark | behind those |
 //! | how servers stand | a mark | last, to clients that want it |
 //!
 //! One frame at a time, and one session after the other.
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::agent::Agent;
 use crate::ids::SessionKey;
@@ -20,17 +22,23 @@ use crate::mcp::Question;
 /// What the client of one session is to be told.
 #[derive(Default)]
 pub(super) struct Untold {
-    /// Questions, by their number in the hub.
-    asks: VecDeque<(u64, Question)>,
+    asks: VecDeque<About>,
     commands: bool,
     status: bool,
     /// Its session stands in the queue of those with something to tell.
     queued: bool,
 }
 
+/// Something about a question, with its number in the hub.
+enum About {
+    Ask(u64, Question),
+    /// The page of that name is done.
+    Done(u64, String),
+}
+
 /// One thing to tell.
 enum Next {
-    Ask(u64, Question),
+    About(About),
     Commands,
     Status,
 }
@@ -38,12 +46,31 @@ enum Next {
 impl Untold {
     /// A question is not to be asked any more.
     pub(super) fn take_back(&mut self, ask: u64) {
-        self.asks.retain(|(number, _)| *number != ask);
+        let mut asked = true;
+        self.asks.retain(|about| match about {
+            About::Ask(number, _) if *number == ask => {
+                asked = false;
+                false
+            }
+            // Of what was never asked nothing is said.
+            About::Done(number, _) => asked || *number != ask,
+            About::Ask(..) => true,
+        });
+    }
+
+    /// Its servers end: nothing of them is told any more, but which pages are done.
+    pub(super) fn end(&mut self) -> Vec<(u64, String)> {
+        (self.commands, self.status) = (false, false);
+        let done = |about| match about {
+            About::Done(ask, id) => Some((ask, id)),
+            About::Ask(..) => None,
+        };
+        self.asks.drain(..).filter_map(done).collect()
     }
 
     fn next(&mut self) -> Option<Next> {
-        if let Some((ask, question)) = self.asks.pop_front() {
-            return Some(Next::Ask(ask, question));
+        if let Some(about) = self.asks.pop_front() {
+            return Some(Next::About(about));
         }
         if core::mem::take(&mut self.commands) {
             return Some(Next::Commands);
@@ -59,7 +86,12 @@ impl Untold {
 impl Agent {
     /// A server asks the person.
     pub(super) fn ask_later(&mut self, key: SessionKey, ask: u64, question: Question) {
-        self.tell_later(key, |untold| untold.asks.push_back((ask, question)));
+        self.tell_later(key, |untold| untold.asks.push_back(About::Ask(ask, question)));
+    }
+
+    /// A page that the person was asked to open is done.
+    pub(super) fn complete_later(&mut self, key: SessionKey, ask: u64, id: String) {
+        self.tell_later(key, |untold| untold.asks.push_back(About::Done(ask, id)));
     }
 
     /// There are other commands than the client was told.
@@ -106,7 +138,8 @@ impl Agent {
             self.untold.push_back(key);
         }
         match next {
-            Some(Next::Ask(ask, question)) => self.elicit(key, ask, question),
+            Some(Next::About(About::Ask(ask, question))) => self.elicit(key, ask, question),
+            Some(Next::About(About::Done(ask, id))) => self.complete_elicitation(key, ask, &id),
             Some(Next::Commands) => self.tell_commands(key),
             Some(Next::Status) => self.tell_servers(key),
             None => {}

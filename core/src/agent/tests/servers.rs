@@ -665,3 +665,126 @@ fn what_was_allowed_of_a_server_does_not_hold_for_another_of_its_name() {
     world.go();
     assert!(world.has("request_permission"));
 }
+
+impl World {
+    /// What the only server says.
+    fn server_says(&mut self, rest: &str) {
+        let process = |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
+        let id = self.open.iter().find_map(process).expect("it runs");
+        let line = format!("{{\"jsonrpc\":\"2.0\",{rest}}}\n");
+        let (stream, bytes) = (Stream::Out, line.as_bytes());
+        let news = News::Bytes { stream, bytes };
+        self.input(Input::Call { id, news });
+    }
+
+    /// How often something with this in it was said.
+    fn count(&self, part: &str) -> usize {
+        self.lines.iter().filter(|line| line.contains(part)).count()
+    }
+}
+
+#[test]
+fn a_client_that_takes_pages_is_told_once_that_one_is_done_and_no_other_client_is() {
+    const COMPLETE: &str = "elicitation/complete";
+    for pages in [true, false] {
+        let mut world = world_with(&bare(), HI, configured);
+        world.held = |call| matches!(call, Call::Process(_));
+        let modes = if pages { "\"url\":{}" } else { "\"form\":{}" };
+        world.request(
+            0,
+            "initialize",
+            &format!(
+                "{{\"protocolVersion\":1,\"clientCapabilities\":{{\"elicitation\":{{{modes}}}}}}}"
+            ),
+        );
+        world.open_session(100);
+        world.serve();
+        let page = |world: &mut World, name: &str| {
+            world.lines.clear();
+            world.server_says(&format!(
+                "\"id\":\"{name}\",\"method\":\"elicitation/create\",\"params\":{{\"mode\":\"url\",\
+                 \"message\":\"m\",\"url\":\"https://h/x\",\"elicitationId\":\"{name}\"}}"
+            ));
+        };
+        let done = |world: &mut World, name: &str| {
+            world.server_says(&format!(
+                "\"method\":\"notifications/elicitation/complete\",\
+                 \"params\":{{\"elicitationId\":\"{name}\"}}"
+            ));
+        };
+        page(&mut world, "a");
+        if !pages {
+            done(&mut world, "a");
+            assert_eq!((world.count("elicitation/create"), world.count(COMPLETE)), (0, 0));
+            continue;
+        }
+        let agree = |world: &mut World| -> String {
+            let line = world.sees("elicitation/create");
+            let asked: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            let (id, params) = (&asked["id"], &asked["params"]);
+            world.say(&format!("\"id\":{id},\"result\":{{\"action\":\"accept\"}}"));
+            String::from(params["elicitationId"].as_str().expect("an id"))
+        };
+        let first = agree(&mut world);
+        assert_eq!(world.count(COMPLETE), 0);
+        done(&mut world, "a");
+        done(&mut world, "a");
+        let told = world.sees(COMPLETE);
+        assert!(told.contains(&format!("\"elicitationId\":\"{first}\"")), "{told}");
+        assert_eq!(world.count(COMPLETE), 0, "once");
+        // Its server is lost while one is open.
+        page(&mut world, "b");
+        let second = agree(&mut world);
+        assert_ne!(first, second);
+        let process = |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
+        let id = world.open.iter().find_map(process).expect("it runs");
+        world.open.remove(&id);
+        world.input(Input::Call {
+            id,
+            news: News::Failed(IoFault::new(IoKind::NotFound, "gone")),
+        });
+        let told = world.sees(COMPLETE);
+        assert!(told.contains(&second), "{told}");
+        assert_eq!(world.count(COMPLETE), 0, "once");
+    }
+}
+
+#[test]
+fn a_page_is_asked_for_before_it_is_said_to_be_done_however_slowly_the_client_reads() {
+    let mut world = world_with(&bare(), HI, configured);
+    world.held = |call| matches!(call, Call::Process(_));
+    let url = "{\"protocolVersion\":1,\"clientCapabilities\":{\"elicitation\":{\"url\":{}}}}";
+    world.request(0, "initialize", url);
+    world.open_session(100);
+    world.serve();
+    world.deaf = true;
+    let long = "x".repeat(3000);
+    for id in 200..220 {
+        world.request(id, &format!("no/{long}"), "{}");
+    }
+    world.lines.clear();
+    let page = |world: &mut World, name: &str| {
+        world.server_says(&format!(
+            "\"id\":\"{name}\",\"method\":\"elicitation/create\",\"params\":{{\"mode\":\"url\",\
+             \"message\":\"m\",\"url\":\"https://h/x\",\"elicitationId\":\"{name}\"}}"
+        ));
+        world.server_says(&format!(
+            "\"method\":\"notifications/elicitation/complete\",\
+             \"params\":{{\"elicitationId\":\"{name}\"}}"
+        ));
+    };
+    for name in ["a", "b"] {
+        page(&mut world, name);
+    }
+    world.server_says(
+        "\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"a\"}",
+    );
+    assert_eq!(world.count("elicitation"), 0, "{:?}", world.lines);
+    world.deaf = false;
+    world.input(Input::Unsent(0));
+    assert_eq!(world.count("elicitation"), 2, "{:?}", world.lines);
+    let asked = world.sees("elicitation/create");
+    assert!(asked.contains("-b\""), "what was taken back is not asked: {asked}");
+    let told = world.sees("elicitation/complete");
+    assert!(told.contains("-b\""), "{told}");
+}

@@ -3,6 +3,7 @@
 
 mod http;
 mod lists;
+mod pages;
 mod property;
 mod said;
 mod stdio;

@@ -39,6 +39,8 @@ pub struct World {
     pub progress: Vec<String>,
     pub asks: Vec<(u64, Question)>,
     pub withdrawn: Vec<u64>,
+    /// Pages that are done.
+    pub completed: Vec<(u64, String)>,
     pub logs: Vec<String>,
     /// How often it said that something is another than before.
     pub changes: usize,
@@ -75,11 +77,16 @@ pub fn sse(url: &str) -> Entry {
 
 impl World {
     pub fn new(entries: Vec<Entry>) -> Self {
+        Self::asked(entries, false)
+    }
+
+    /// The same, with a person who can be asked to open a page.
+    pub fn asked(entries: Vec<Entry>, pages: bool) -> Self {
         let client = Client {
             name: "t".into(),
             version: "1".into(),
             forms: true,
-            pages: false,
+            pages,
         };
         let mut world = Self {
             hub: Hub::default(),
@@ -95,6 +102,7 @@ impl World {
             progress: Vec::new(),
             asks: Vec::new(),
             withdrawn: Vec::new(),
+            completed: Vec::new(),
             logs: Vec::new(),
             changes: 0,
             recalls: Vec::new(),
@@ -151,6 +159,7 @@ impl World {
             Output::Progress { text, .. } => self.progress.push(text),
             Output::Ask { ask, question } => self.asks.push((ask, question)),
             Output::Withdraw { ask } => self.withdrawn.push(ask),
+            Output::Completed { ask, id } => self.completed.push((ask, id)),
             Output::Log(line) => {
                 assert!(!line.contains("very-secret"), "{line}");
                 self.logs.push(line);
