@@ -486,8 +486,11 @@ fn servers_at_an_address_are_taken_as_they_are() {
             "a page for people",
             Http,
             "html",
-            &[("failed", "no answer")],
-            ("failed", "no answer"),
+            &[(
+                "failed",
+                "text/html, where application/json or text/event-stream was expected",
+            )],
+            ("failed", "text/html"),
         ),
         case(
             "connections closed at once",

@@ -9,6 +9,7 @@ use crate::render::text::{one_line, safe};
 
 /// Lets sessions of this folder start these servers, as their entries stand now.
 pub fn approve(known: &Known, names: &[String], as_json: bool) -> Result<Exit, Failure> {
+    let known = known.whole()?;
     let servers: Vec<&Server> = names
         .iter()
         .map(|name| known.find_in_project(name))

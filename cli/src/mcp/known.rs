@@ -91,7 +91,7 @@ impl Known {
             Ok(found) => (found, None),
             Err(why) => (
                 Vec::new(),
-                Some(format!("{PROJECT_FILE} is not used: {why}")),
+                Some(format!("{}/{PROJECT_FILE} is not used: {why}", plan.cwd)),
             ),
         };
         for server in found {
@@ -120,6 +120,14 @@ impl Known {
             hidden: reasonix_blocking::config::key_names(&plan.settings),
             home: plan.home.clone(),
         })
+    }
+
+    /// The same, if the project's file makes sense.
+    pub fn whole(&self) -> Result<&Self, Failure> {
+        match &self.fault {
+            None => Ok(self),
+            Some(fault) => Err(Failure::usage(one_line(fault, 400))),
+        }
     }
 
     /// The server of this name that counts.

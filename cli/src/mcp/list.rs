@@ -7,7 +7,6 @@ use reasonix_core::mcp::{Entry, Way};
 use serde::Serialize;
 
 use super::known::{Approval, Known, Server, Source};
-use crate::exit::Exit;
 use crate::out::{say, warn};
 use crate::render::styles::{BOLD, DIM, GOOD, WARN, styled};
 use crate::render::text::one_line;
@@ -28,10 +27,7 @@ struct Line<'a> {
 }
 
 /// Prints them.
-pub fn list(known: &Known, json: bool) -> Exit {
-    if let Some(fault) = &known.fault {
-        warn(format_args!("{}", one_line(fault, 400)));
-    }
+pub fn list(known: &Known, json: bool) {
     if json {
         let mut lines = Vec::new();
         for server in &known.servers {
@@ -41,7 +37,7 @@ pub fn list(known: &Known, json: bool) -> Exit {
         let mut out = std::io::stdout().lock();
         // A reader that has seen enough is no fault.
         let _ = out.write_all(&lines).and_then(|()| out.flush());
-        return Exit::Ok;
+        return;
     }
     if known.servers.is_empty() && known.fault.is_none() {
         warn(format_args!(
@@ -82,7 +78,6 @@ pub fn list(known: &Known, json: bool) -> Exit {
             one_line(&server.entry.name, SHOWN.0)
         ));
     }
-    Exit::Ok
 }
 
 fn line(server: &Server) -> Line<'_> {

@@ -15,7 +15,11 @@ use known::Known;
 pub fn mcp(plan: &McpPlan) -> Result<Exit, Failure> {
     let known = Known::read(plan)?;
     match &plan.task {
-        McpTask::List { json } => Ok(list::list(&known, *json)),
+        McpTask::List { json } => {
+            list::list(&known, *json);
+            // Those of config.toml are listed all the same.
+            known.whole().map(|_| Exit::Ok)
+        }
         McpTask::Test { name, json } => test::test(&known, name, *json),
         McpTask::Approve { names, json } => approve::approve(&known, names, *json),
         McpTask::Revoke { names, json } => approve::revoke(&known, names, *json),

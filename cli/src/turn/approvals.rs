@@ -58,8 +58,9 @@ pub enum Chosen {
 const MAX_LABEL: usize = 80;
 
 /// The keys for the options of a card: letters where each option means something else, digits
-/// where several mean the same (a question with answers).
-pub fn choices(options: &[PermissionOption]) -> Vec<Choice> {
+/// where several mean the same (a question with answers). `always` is for what is asked about whatever
+/// was said before: there is no key then that asks no more.
+pub fn choices(options: &[PermissionOption], always: bool) -> Vec<Choice> {
     let letters = options
         .iter()
         .enumerate()
@@ -76,7 +77,8 @@ pub fn choices(options: &[PermissionOption]) -> Vec<Choice> {
             },
         })
         .collect();
-    if let (true, Some(allow)) = (letters, of_kind(options, PermissionOptionKind::AllowOnce)) {
+    let more = letters && !always;
+    if let (true, Some(allow)) = (more, of_kind(options, PermissionOptionKind::AllowOnce)) {
         out.push(Choice {
             key: '!',
             label: "Allow, and ask no more in this run".into(),
@@ -148,7 +150,7 @@ mod tests {
 
     #[track_caller]
     fn check(options: &[PermissionOption], keys: &str) {
-        let keys_of: String = choices(options).iter().map(|choice| choice.key).collect();
+        let keys_of: String = choices(options, false).iter().map(|choice| choice.key).collect();
         assert_eq!(keys_of, keys);
     }
 
@@ -160,7 +162,9 @@ mod tests {
             option("no", RejectOnce),
         ];
         check(&card, "asd!");
-        let choices = choices(&card);
+        assert!(choices(&card, true).iter().all(|it| it.key != '!'));
+        assert_eq!(wanted(&choices(&card, true)), ['a', 's', 'd']);
+        let choices = choices(&card, false);
         let auto = Some(&Chosen::Auto { id: "once".into() });
         assert_eq!(chosen(&choices, '!'), auto);
         assert_eq!(chosen(&choices, 'A'), auto);

@@ -66,7 +66,8 @@ impl Running {
 
     fn ask(&mut self, asked: Asked<RequestPermission>, request: RequestPermissionRequest) {
         self.output.card(&request.tool_call);
-        let choices = choices(&request.options);
+        // A launch is asked about whatever the posture is.
+        let choices = choices(&request.options, is_launch(&request));
         // Ready before the question is shown: what is typed after it counts.
         match Keys::ready() {
             Ok(keys) => {

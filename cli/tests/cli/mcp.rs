@@ -83,10 +83,23 @@ fn servers_are_listed_with_where_they_come_from() {
         );
         assert!(lines[2].contains(r#""status":"disabled""#), "{}", lines[2]);
 
-        place.write("work/.mcp.json", "{\"mcpServers\":[]}");
-        let bad = [".mcp.json is not used: line 1"];
-        check(&place, program, &["list"], 0, &bad);
-        check(&place, program, &["test", "own"], 2, &bad);
+        for (text, line) in [
+            ("{\"mcpServers\":[]}", "line 1"),
+            ("{\n\"mcpServers\":", "line 2"),
+            ("{\"mcpServers\":\n{\n\"own\":{}}}", "line 3"),
+        ] {
+            place.write("work/.mcp.json", text);
+            let said = format!("work/.mcp.json is not used: {line}");
+            let bad = [said.as_str()];
+            let listed = check(&place, program, &["list"], 2, &bad);
+            assert!(listed.out.contains("docs"), "{listed:?}");
+            assert!(listed.err.contains(&said), "{listed:?}");
+            check(&place, program, &["list", "--json"], 2, &bad);
+            check(&place, program, &["approve", "own"], 2, &bad);
+            check(&place, program, &["test", "own"], 2, &bad);
+            check(&place, program, &["test", "docs"], 0, &[]);
+            check(&place, program, &["revoke", "own"], 0, &[]);
+        }
         place.write("home/.reasonix/config.toml", "[mcp.servers.a]\n");
         check(&place, program, &["list"], 2, &["config.toml, line 1"]);
     }

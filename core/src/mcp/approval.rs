@@ -72,7 +72,9 @@ pub fn project_servers(bytes: &[u8], max: usize) -> Result<Vec<ProjectServer>, S
     }
     let mut names = BTreeSet::new();
     let one = |(name, raw): (String, &RawValue)| {
-        let wrong = |why: &str| format!("the server \"{}\": {why}", one_line(&name, 80));
+        let line = line_of(text, raw);
+        let wrong =
+            |why: &str| format!("line {line}: the server \"{}\": {why}", one_line(&name, 80));
         let way = way(raw.get()).map_err(wrong)?;
         let entry = Entry::new(&name, way).map_err(|fault| wrong(&format!("{fault}")))?;
         if !names.insert(entry.name.clone()) {
@@ -150,6 +152,12 @@ fn way(text: &str) -> Result<Way, &'static str> {
         headers: raw.headers.unwrap_or_default(),
     };
     loose.way()
+}
+
+/// The line of `text`, from 1, in which a part of it begins.
+fn line_of(text: &str, part: &RawValue) -> usize {
+    let at = part.get().as_ptr().addr() - text.as_ptr().addr();
+    1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// What was approved, in all projects.
@@ -283,7 +291,11 @@ mod tests {
                 r#"{"mcpServers":{"a":{"command":"s3cret"}," a":{"command":"y"}}}"#,
                 "\"a\": its name is there twice",
             ),
-            (r#"{"mcpServers":{"a":{}}}"#, "the server \"a\": "),
+            (r#"{"mcpServers":{"a":{}}}"#, "line 1: the server \"a\": "),
+            (
+                "\u{feff}{\"mcpServers\":{\n\"b\":{\"command\":\"x\"},\n\"a\":\n{}}}",
+                "line 4: the server \"a\": ",
+            ),
             (
                 r#"{"mcpServers":{"a":"s3cret"}}"#,
                 "the server \"a\": it has",

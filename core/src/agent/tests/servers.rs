@@ -758,10 +758,11 @@ fn a_page_is_asked_for_before_it_is_said_to_be_done_however_slowly_the_client_re
     world.open_session(100);
     world.serve();
     world.deaf = true;
-    let long = "x".repeat(3000);
-    for id in 200..220 {
-        world.request(id, &format!("no/{long}"), "{}");
+    let long = "x".repeat(600);
+    for n in 0..40 {
+        world.say(&format!("\"id\":\"{long}{n}\",\"method\":\"no/such\""));
     }
+    assert!(world.unsent > Limits::default().quiet_output);
     world.lines.clear();
     let page = |world: &mut World, name: &str| {
         world.server_says(&format!(

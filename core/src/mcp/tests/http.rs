@@ -334,3 +334,35 @@ fn an_answer_without_an_end_is_not_read_on() {
     assert!(world.aborted.contains(&id));
     assert!(world.only(call).unwrap_err().contains("longer"));
 }
+
+#[test]
+fn an_answer_that_is_no_message_is_said_to_be_what_it_is() {
+    for (head, said) in [
+        (&[("content-type", "text/html; charset=utf-8")][..], "text/html, where application/json"),
+        (&[("content-type", "text/plain")], "text/plain, where application/json"),
+        (&[], "something without a content type, where"),
+    ] {
+        let mut world = World::new(Vec::from([http("http://h/mcp")]));
+        let (id, ..) = world.post("initialize");
+        world.answer(id, head, "<p>Welcome, very-secret</p>");
+        let found = world.hub.status().next().unwrap();
+        assert_eq!(found.status, "failed");
+        let error = found.error.unwrap();
+        assert!(error.contains(said), "{error}");
+        // One that is up says it of the call.
+        let mut world = ready();
+        let call = world.call("web__echo", "{}");
+        let (id, ..) = world.post("tools/call");
+        world.answer(id, head, "");
+        let error = world.only(call).unwrap_err();
+        assert!(error.contains(said), "{error}");
+        assert_eq!(world.status(), ["ready"]);
+        // And the older transport of its stream.
+        let mut world = World::new(Vec::from([sse("http://h/sse")]));
+        let (stream, _) = world.get();
+        world.opened(stream, 200, head);
+        let error = world.hub.status().next().unwrap().error.unwrap();
+        let kind = said.split(',').next().unwrap();
+        assert!(error.contains("text/event-stream") && error.contains(kind), "{error}");
+    }
+}

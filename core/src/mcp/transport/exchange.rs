@@ -25,6 +25,8 @@ pub(super) enum Body {
     Json(Vec<u8>),
     /// Events.
     Events(SseDecoder),
+    /// Something that no server of this kind says: what it is called.
+    Foreign(String),
     /// Nothing that matters.
     Ignored,
 }
@@ -58,8 +60,14 @@ impl Body {
             Self::Events(SseDecoder::new(limits.max_mcp_message))
         } else if kind.eq_ignore_ascii_case("application/json") {
             Self::Json(Vec::new())
-        } else {
+        } else if matches!(head.status, 202 | 204) {
             Self::Ignored
+        } else {
+            let kind = crate::mcp::catalogue::one_line(kind, MAX_KIND);
+            Self::Foreign(match kind.is_empty() {
+                true => "something without a content type".into(),
+                false => kind,
+            })
         };
     }
 
@@ -72,7 +80,7 @@ impl Body {
         limits: &Limits,
     ) {
         match self {
-            Self::Head | Self::Ignored => {}
+            Self::Head | Self::Foreign(_) | Self::Ignored => {}
             Self::Refused { text, .. } => {
                 let room = limits.max_error_body.saturating_sub(text.len());
                 text.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -101,7 +109,11 @@ impl Body {
         match core::mem::replace(self, Self::Ignored) {
             Self::Json(text) => Some(text),
             // An event without its end may be cut anywhere: it is asked for again.
-            Self::Head | Self::Refused { .. } | Self::Events(_) | Self::Ignored => None,
+            Self::Head
+            | Self::Refused { .. }
+            | Self::Events(_)
+            | Self::Foreign(_)
+            | Self::Ignored => None,
         }
     }
 }
@@ -163,6 +175,9 @@ pub(super) fn start(
 
 /// Longest text of a refusal that is handed on, bytes. It is cut when its secrets are out.
 const MAX_TOLD: usize = 8 << 10;
+
+/// Longest name of a kind of content that is told, bytes.
+const MAX_KIND: usize = 80;
 
 /// What a refusal says to people.
 pub(super) fn refusal(head: &Opened, text: &[u8]) -> String {

@@ -309,6 +309,16 @@ impl Http {
         if let (Some(fault), Body::Head) = (fault, &body) {
             return self.unreached(cx, wish, fault, arrived);
         }
+        if let (None, Body::Foreign(kind)) = (fault, &body) {
+            if let Some(id) = wish.request() {
+                let why = format!(
+                    "it answered with {kind}, where application/json or text/event-stream was \
+                     expected: is its address that of an MCP server?"
+                );
+                arrived.push_back(Arrived::Unanswered { id, why });
+            }
+            return;
+        }
         let events = matches!(body, Body::Events(_));
         if let (None, Some(text)) = (fault, body.finish()) {
             if !text.trim_ascii().is_empty() {

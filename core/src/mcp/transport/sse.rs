@@ -16,6 +16,9 @@ use crate::secret::Secret;
 /// Requests at once, beyond which answers and notifications are dropped.
 const MAX_OPEN: usize = 32;
 
+/// What is said of an address where something else was expected.
+const NO_EVENTS: &str = "what is at its address is no stream of events (text/event-stream)";
+
 /// Messages that wait for the address they go to.
 const MAX_WAITING: usize = 64;
 
@@ -148,9 +151,9 @@ impl Sse {
             News::Opened(head) => {
                 self.body.open(head, cx.limits);
                 match &self.body {
-                    Body::Json(_) | Body::Ignored => {
-                        Some(Fault::new("what is at its address is no stream of events"))
-                    }
+                    Body::Foreign(kind) => Some(Fault::new(format!("{NO_EVENTS}, but {kind}"))),
+                    Body::Json(_) => Some(Fault::new(format!("{NO_EVENTS}, but application/json"))),
+                    Body::Ignored => Some(Fault::new(NO_EVENTS)),
                     Body::Head | Body::Refused { .. } | Body::Events(_) => None,
                 }
             }
