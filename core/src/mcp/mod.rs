@@ -7,9 +7,10 @@
 //! | `entry` | one server as somebody named it, its secrets among it |
 //! | `approval` | the servers that a project's file names, and which of them may be started |
 //! | `hub` | the servers of one session: whose a tool is, how each one stands |
-//! | `server` | one server from its start to its end: handshake, lists, deadlines, restart |
+//! | `server` | one server from its start to its end: handshake, deadlines, restart |
+//! | `lists` | what it lists: tools, prompts |
 //! | `calls` | what is asked of it: tools, resources, prompts |
-//! | `asks` | what it asks the person, and our answers to what it asks |
+//! | `asks` | what it asks the person, and our answers to what it asks; when a page is done |
 //! | `standby` | its tools as they are kept for another time |
 //! | `speak` | what a server says: answers, requests of its own, notifications |
 //! | `shapes` | the messages |
@@ -47,6 +48,7 @@ mod catalogue;
 mod entry;
 mod form;
 mod hub;
+mod lists;
 mod prompts;
 mod result;
 mod server;

@@ -1,10 +1,9 @@
-//! One server from its start to its end: handshake, lists, deadlines, restart. What is asked of it is
-//! in `calls`, what it says in `speak`. Knows neither other servers nor who calls.
+//! One server from its start to its end: handshake, deadlines, restart. What it lists is in `lists`,
+//! what is asked of it in `calls`, what it says in `speak`. Knows neither other servers nor who calls.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -14,12 +13,11 @@ use super::asks::Asked;
 use super::calls::Wanted;
 use super::catalogue::{Pages, Tool, one_line};
 use super::hub::{Client, Shared};
+use super::lists::Again;
 use super::prompts::{Prompt, PromptPages};
-use super::shapes::{
-    ClientCapabilities, Elicitation, Empty, Info, Initialize, LATEST_VERSION, ListParams,
-};
+use super::shapes::{ClientCapabilities, Elicitation, Empty, Info, Initialize, LATEST_VERSION};
 use super::transport::{Arrived, Fault, Outgoing, Transport};
-use super::{Context, Entry, Output, standby};
+use super::{Context, Entry, Output};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::time::Instant;
@@ -88,40 +86,33 @@ pub(super) struct Server {
     pub asked_since: Option<Instant>,
     pub tools: Vec<Tool>,
     /// What a model is told of them, bytes.
-    offered: usize,
+    pub offered: usize,
     pub pages: Option<Pages>,
     pub prompts: Vec<Prompt>,
     pub prompt_pages: Option<PromptPages>,
     pub resources: bool,
     pub has_prompts: bool,
     /// What is known of its tools was asked for.
-    recalled: bool,
+    pub recalled: bool,
     /// Its tools are those of another time: it has not listed them yet.
     pub standby: bool,
     /// It has listed its tools.
-    listed: bool,
+    pub listed: bool,
     /// What is kept of its tools.
-    kept: Option<[u8; 32]>,
+    pub kept: Option<[u8; 32]>,
     /// The version of the protocol that was agreed on.
     pub version: String,
     /// What it calls itself, with its version.
     pub title: String,
-    failures: u32,
+    pub failures: u32,
     /// Handshakes on this transport since a call was answered.
     pub renewals: u32,
     /// Its lists have changed while they were listed: once more.
     pub list_again: Again,
     /// When a list that is under way is given up.
-    list_until: Instant,
+    pub list_until: Instant,
     lines: u32,
     arrived: VecDeque<Arrived>,
-}
-
-/// Lists that have changed while they were listed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Again {
-    pub tools: bool,
-    pub prompts: bool,
 }
 
 /// Handshakes on one transport without an answer to a call.
@@ -197,37 +188,6 @@ impl Server {
         self.shake_hands(cx);
     }
 
-    /// Its tools as they were kept another time: they are offered until it lists its own.
-    pub fn recall(&mut self, cx: &mut Context<'_>, bytes: &[u8], shared: &mut Shared) {
-        let starts = match self.state {
-            State::Connecting { .. } | State::Resting { .. } | State::Down { .. } => true,
-            State::Pending | State::Disabled | State::Ready | State::Closed => false,
-        };
-        if self.listed || !starts {
-            return;
-        }
-        if let Some(tools) = standby::read(bytes, &self.slug, cx.limits) {
-            self.kept = Some(standby::mark(bytes));
-            self.standby = true;
-            let tools = self.fitting(cx, tools, shared);
-            self.set_tools(tools, shared);
-            cx.out.push_back(Output::Changed);
-        }
-    }
-
-    /// Keeps the tools that it listed for another time, if they are others than those kept.
-    fn remember(&mut self, cx: &mut Context<'_>) {
-        let Some(bytes) = standby::write(&self.tools, &self.entry, cx.limits) else {
-            return;
-        };
-        let mark = standby::mark(&bytes);
-        if self.kept != Some(mark) {
-            self.kept = Some(mark);
-            let digest = self.entry.digest();
-            cx.out.push_back(Output::Remember { digest, bytes });
-        }
-    }
-
     /// It may be used now, or not.
     pub fn decide(&mut self, cx: &mut Context<'_>, approved: bool, shared: &mut Shared) {
         let stands = matches!(self.state, State::Pending | State::Disabled);
@@ -296,140 +256,6 @@ impl Server {
         } else {
             self.listed(cx, Pages::default(), shared);
         }
-    }
-
-    /// Lists its tools; once more behind that if it does so now.
-    pub fn list_tools(&mut self, cx: &mut Context<'_>) {
-        if self.pages.is_some() {
-            self.list_again.tools = true;
-        } else {
-            self.pages = Some(Pages::default());
-            self.request(cx, Sent::Tools, "tools/list", &ListParams { cursor: None });
-        }
-    }
-
-    /// All pages are there: it is ready, and what waits is sent.
-    pub fn listed(&mut self, cx: &mut Context<'_>, pages: Pages, shared: &mut Shared) {
-        for notice in &pages.notices {
-            self.log(cx, notice);
-        }
-        let mut tools = pages.finish(&self.slug, self.resources);
-        let redacted = |text: &str| {
-            let mut shown = String::from(text);
-            self.entry.redact(&mut shown);
-            (shown != text).then(|| Arc::from(shown))
-        };
-        let before = tools.len();
-        tools.retain(|tool| redacted(&tool.name).is_none());
-        for tool in &mut tools {
-            for text in [&mut tool.description, &mut tool.parameters] {
-                if let Some(shown) = redacted(text) {
-                    *text = shown;
-                }
-            }
-        }
-        if tools.len() < before {
-            self.log(cx, "a tool whose name holds a secret is left out");
-        }
-        let tools = self.fitting(cx, tools, shared);
-        self.failures = 0;
-        self.standby = false;
-        self.listed = true;
-        let was_up = core::mem::replace(&mut self.state, State::Ready) == State::Ready;
-        // Some servers say without end that the same tools have changed.
-        if !was_up || self.tools != tools {
-            self.set_tools(tools, shared);
-            cx.out.push_back(Output::Changed);
-            self.remember(cx);
-        }
-        if !was_up && self.has_prompts {
-            self.list_prompts(cx);
-        }
-        self.send_waiting(cx);
-        if core::mem::take(&mut self.list_again.tools) {
-            self.list_tools(cx);
-        }
-    }
-
-    /// Those of its tools for which there is room beside the tools of the other servers.
-    fn fitting(&mut self, cx: &mut Context<'_>, mut tools: Vec<Tool>, shared: &Shared) -> Vec<Tool> {
-        let others = shared.offered - self.offered;
-        let mut room = cx.limits.max_mcp_offered.saturating_sub(others);
-        let before = tools.len();
-        tools.retain(|tool| {
-            let fits = tool.size() <= room;
-            room -= if fits { tool.size() } else { 0 };
-            fits
-        });
-        if tools.len() < before {
-            let left = before - tools.len();
-            let why = "there is no room for them beside those of the other servers";
-            self.log(cx, &format!("{left} tools are left out: {why}"));
-        }
-        tools
-    }
-
-    fn set_tools(&mut self, tools: Vec<Tool>, shared: &mut Shared) {
-        // What is counted for all servers holds what is counted for this one.
-        shared.offered -= self.offered;
-        self.offered = tools.iter().map(Tool::size).sum();
-        shared.offered += self.offered;
-        self.tools = tools;
-    }
-
-    /// Lists its prompts; once more behind that if it does so now.
-    pub fn list_prompts(&mut self, cx: &mut Context<'_>) {
-        if self.prompt_pages.is_some() {
-            self.list_again.prompts = true;
-        } else {
-            self.prompt_pages = Some(PromptPages::default());
-            let params = ListParams { cursor: None };
-            self.request(cx, Sent::Prompts, "prompts/list", &params);
-        }
-    }
-
-    /// All pages of prompts are there.
-    pub fn prompts_listed(&mut self, cx: &mut Context<'_>, pages: PromptPages) {
-        self.prompt_pages = None;
-        let prompts = pages.finish();
-        if self.prompts != prompts {
-            self.prompts = prompts;
-            cx.out.push_back(Output::Prompts);
-        }
-        self.send_waiting(cx);
-        if core::mem::take(&mut self.list_again.prompts) {
-            self.list_prompts(cx);
-        }
-    }
-
-    /// Lists are not waited for any more: those known before stay. With `silently` nobody is told.
-    fn give_up_lists(&mut self, cx: &mut Context<'_>, silently: bool) {
-        let is_list = |(id, sent): (u64, &Sent)| match sent {
-            Sent::Tools | Sent::Prompts | Sent::Initialize => Some(id),
-            Sent::Call(_) => None,
-        };
-        let open: Vec<u64> = self.requests.iter().filter_map(is_list).collect();
-        for id in open {
-            self.settled(cx, id);
-            if silently {
-                self.requests.settle(&RequestId::from(id as i64));
-            } else {
-                self.unanswered(cx, id, "it takes too long");
-            }
-        }
-        self.pages = None;
-        self.prompt_pages = None;
-    }
-
-    fn lists(&self) -> bool {
-        self.state == State::Ready && (self.pages.is_some() || self.prompt_pages.is_some())
-    }
-
-    /// Its prompts cannot be listed: those known before stay.
-    pub fn no_prompts(&mut self, cx: &mut Context<'_>, why: &str) {
-        self.prompt_pages = None;
-        self.log(cx, &format!("its prompts cannot be listed: {why}"));
-        self.send_waiting(cx);
     }
 
     /// News of a call of the system; false if it is none of its own.

@@ -11,8 +11,8 @@ use super::form::{Question, Reply};
 use super::hub::Shared;
 use super::server::{Sent, Server, State};
 use super::shapes::{
-    Completed, Empty, Initialized, ListParams, Logged, Progress, PromptPage, Root, Roots, ServerInfo,
-    ToolPage, VERSIONS, WasCancelled,
+    Completed, Empty, Initialized, Logged, Progress, Root, Roots, ServerInfo, VERSIONS,
+    WasCancelled,
 };
 use super::transport::Fault;
 use super::{Context, Output, prompts, result};
@@ -108,61 +108,6 @@ impl Server {
         self.has_prompts = hello.capabilities.prompts.is_some();
         let tools = hello.capabilities.tools.is_some();
         self.agreed(cx, &hello.protocol_version, tools, shared);
-    }
-
-    fn page(&mut self, cx: &mut Context<'_>, text: &str, shared: &mut Shared) {
-        let Ok(page) = serde_json::from_str::<ToolPage<'_>>(text) else {
-            return self.no_tools(cx, "its list of tools cannot be read");
-        };
-        let mut pages = self.pages.take().unwrap_or_default();
-        for tool in page.tools {
-            pages.take(tool.get(), cx.limits);
-        }
-        match page.next_cursor {
-            Some(cursor) if pages.follow(&cursor, cx.limits) => {
-                self.pages = Some(pages);
-                let params = ListParams {
-                    cursor: Some(&cursor),
-                };
-                self.request(cx, Sent::Tools, "tools/list", &params);
-            }
-            Some(_) | None => self.whole(cx, pages, shared),
-        }
-    }
-
-    fn prompt_page(&mut self, cx: &mut Context<'_>, text: &str) {
-        let Ok(page) = serde_json::from_str::<PromptPage<'_>>(text) else {
-            return self.no_prompts(cx, "the list cannot be read");
-        };
-        let mut pages = self.prompt_pages.take().unwrap_or_default();
-        for prompt in page.prompts {
-            pages.take(&self.slug, prompt.get(), cx.limits);
-        }
-        match page.next_cursor {
-            Some(cursor) if pages.follow(&cursor, cx.limits) => {
-                self.prompt_pages = Some(pages);
-                let params = ListParams {
-                    cursor: Some(&cursor),
-                };
-                self.request(cx, Sent::Prompts, "prompts/list", &params);
-            }
-            Some(_) | None => self.prompts_listed(cx, pages),
-        }
-    }
-
-    fn whole(&mut self, cx: &mut Context<'_>, pages: Pages, shared: &mut Shared) {
-        self.pages = None;
-        self.listed(cx, pages, shared);
-    }
-
-    fn no_tools(&mut self, cx: &mut Context<'_>, why: &str) {
-        self.pages = None;
-        if self.state == State::Ready {
-            self.log(cx, why);
-            self.send_waiting(cx);
-        } else {
-            self.down(cx, Fault::new(why));
-        }
     }
 
     fn asked(

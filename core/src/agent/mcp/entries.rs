@@ -29,34 +29,27 @@ pub(in crate::agent) fn entries(
 }
 
 fn way(server: &McpServer) -> Way {
-    let secret = |name: &str, value: &str| (String::from(name), Secret::new(name, value));
     match server {
         McpServer::Stdio(server) => Way::Stdio {
             command: server.command.clone(),
             args: server.args.clone(),
-            env: server
-                .env
-                .iter()
-                .map(|it| secret(&it.name, &it.value))
-                .collect(),
+            env: hidden(server.env.iter().map(|it| (&it.name, &it.value))),
         },
         McpServer::Http(server) => Way::Http {
             url: server.url.clone(),
-            headers: server
-                .headers
-                .iter()
-                .map(|it| secret(&it.name, &it.value))
-                .collect(),
+            headers: hidden(server.headers.iter().map(|it| (&it.name, &it.value))),
         },
         McpServer::Sse(server) => Way::Sse {
             url: server.url.clone(),
-            headers: server
-                .headers
-                .iter()
-                .map(|it| secret(&it.name, &it.value))
-                .collect(),
+            headers: hidden(server.headers.iter().map(|it| (&it.name, &it.value))),
         },
     }
+}
+
+/// Names, with values that nobody is shown.
+fn hidden<'a>(pairs: impl Iterator<Item = (&'a String, &'a String)>) -> Vec<(String, Secret)> {
+    let one = |(name, value): (&String, &String)| (name.clone(), Secret::new(name, value));
+    pairs.map(one).collect()
 }
 
 #[cfg(test)]
