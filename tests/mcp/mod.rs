@@ -19,6 +19,7 @@
 //! | `long` | answers a call with 4 MiB, which a client takes |
 //! | `shows` | answers a call with all it was given: variables, arguments, headers |
 //! | `blames` | the same, as an error of the protocol |
+//! | `fails` | answers a call by a failed tool |
 //! | `gossips` | puts the same into its tools, its log, its progress and what it asks the person |
 //! | `confesses` | refuses `initialize` with the same |
 
@@ -203,6 +204,11 @@ impl Server {
         }
         if self.is("shows") {
             text = self.given.clone();
+        }
+        if self.is("fails") {
+            let part = json!({"type": "text", "text": "disk full"});
+            acts.push(result(message, json!({"isError": true, "content": [part]})));
+            return acts;
         }
         if self.is("huge") {
             // By hand: it need not take long to make.

@@ -317,6 +317,13 @@ fn servers_that_say_too_much_are_heard_out() {
         case("names no model may say", Stdio, "names", &[ECHOED], READY),
         case("500 tools", Stdio, "many", &[ECHOED], READY),
         case(
+            "a tool that fails",
+            Stdio,
+            "fails",
+            &[("failed", "disk full"), ("failed", "disk full")],
+            READY,
+        ),
+        case(
             "a list that never rests",
             Stdio,
             "restless",

@@ -87,7 +87,24 @@ fn ready() -> World {
 
 #[test]
 fn configured_headers_session_and_version_are_on_every_request() {
-    let mut world = ready();
+    let mut world = World::new(Vec::from([http("http://h/mcp")]));
+    let (id, asked, found) = world.post("initialize");
+    assert_eq!(found["x-key"], "very-secret");
+    let session = ("mcp-session-id", "s1");
+    world.answer(id, &[JSON, session], &asked.result(HELLO));
+    for method in ["notifications/initialized", "tools/list"] {
+        let (id, asked, found) = world.post(method);
+        assert_eq!(found["x-key"], "very-secret", "{method}");
+        assert_eq!(found["mcp-session-id"], "s1", "{method}");
+        match method {
+            "tools/list" => world.answer(id, &[JSON], &asked.result(ECHO)),
+            _ => {
+                world.opened(id, 202, &[]);
+                world.ended(id);
+            }
+        }
+    }
+    assert_eq!(world.status(), ["ready"]);
     let (get, found) = world.get();
     assert_eq!(found["x-key"], "very-secret");
     assert_eq!(found["mcp-session-id"], "s1");

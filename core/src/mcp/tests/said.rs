@@ -90,3 +90,24 @@ fn the_time_of_a_question_is_none_of_its_call() {
     world.pass(world.limits.mcp_silence);
     assert!(world.only(call).is_err());
 }
+
+#[test]
+fn a_question_under_an_id_that_is_open_is_declined_and_the_first_one_stays() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(ECHO);
+    let form = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
+    let ask = |world: &mut World, question: u32| {
+        world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":{question},"method":"elicitation/create","params":{{"message":"m","requestedSchema":{form}}}}}"#));
+    };
+    ask(&mut world, 1);
+    ask(&mut world, 1);
+    assert_eq!(world.asks.len(), 1);
+    let (_, line) = world.fed.pop_front().unwrap();
+    assert!(line.contains(r#""id":1,"result":{"action":"decline"}"#), "{line}");
+    // And no more are open at once than a person can be asked.
+    for question in 2..100 {
+        ask(&mut world, question);
+    }
+    assert_eq!(world.asks.len(), world.limits.max_mcp_asks);
+    assert_eq!(world.fed.len(), 99 - world.limits.max_mcp_asks);
+}
