@@ -160,7 +160,11 @@ fn a_server_that_changes_without_end_fills_nothing_for_a_client_that_does_not_re
     sim.run_for(Duration::from_secs(1));
     let limits = config().limits;
     let most = limits.quiet_output + 2 * limits.max_out_frame;
-    assert!(sim.bytes.len() < most, "{} bytes for nobody", sim.bytes.len());
+    assert!(
+        sim.bytes.len() < most,
+        "{} bytes for nobody",
+        sim.bytes.len()
+    );
 
     // It reads again: it is told how things stand now, and nothing of what was between.
     let from = sim.frames.len();
@@ -186,7 +190,10 @@ fn a_tool_of_the_embedder_is_its_own_whatever_a_server_is_called() {
     for (name, answer) in [("s__x", "no tool s__x"), ("s__t0", "did not answer")] {
         let mut world = deaf();
         // What it lists is `t0`, and then it says nothing more.
-        let said = restless(1).replace("[{\"name\":\"t0\"}]", "[{\"name\":\"t0\"},{\"name\":\"x\"}]");
+        let said = restless(1).replace(
+            "[{\"name\":\"t0\"}]",
+            "[{\"name\":\"t0\"},{\"name\":\"x\"}]",
+        );
         world.commands.insert(
             0,
             Command {
@@ -217,7 +224,11 @@ fn a_tool_of_the_embedder_is_its_own_whatever_a_server_is_called() {
         sim.run_for(Duration::from_secs(600));
         let asked = sim.world.requests.last().expect("the model is asked");
         let body = String::from_utf8_lossy(&asked.body).into_owned();
-        assert_eq!(body.matches("\"name\":\"s__x\",\"desc").count(), 1, "{body}");
+        assert_eq!(
+            body.matches("\"name\":\"s__x\",\"desc").count(),
+            1,
+            "{body}"
+        );
         assert!(body.contains("The embedder's") && body.contains("s__t0"));
         assert!(body.contains(answer), "{name}: {body}");
         sim.finish();

@@ -150,7 +150,10 @@ mod tests {
 
     #[track_caller]
     fn check(options: &[PermissionOption], keys: &str) {
-        let keys_of: String = choices(options, false).iter().map(|choice| choice.key).collect();
+        let keys_of: String = choices(options, false)
+            .iter()
+            .map(|choice| choice.key)
+            .collect();
         assert_eq!(keys_of, keys);
     }
 

@@ -157,7 +157,10 @@ fn way(text: &str) -> Result<Way, &'static str> {
 /// The line of `text`, from 1, in which a part of it begins.
 fn line_of(text: &str, part: &RawValue) -> usize {
     let at = part.get().as_ptr().addr() - text.as_ptr().addr();
-    1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
+    1 + text.as_bytes()[..at]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
 }
 
 /// What was approved, in all projects.

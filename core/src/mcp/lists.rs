@@ -167,7 +167,12 @@ impl Server {
     }
 
     /// Those of its tools for which there is room beside the tools of the other servers.
-    fn fitting(&mut self, cx: &mut Context<'_>, mut tools: Vec<Tool>, shared: &Shared) -> Vec<Tool> {
+    fn fitting(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut tools: Vec<Tool>,
+        shared: &Shared,
+    ) -> Vec<Tool> {
         let others = shared.offered - self.offered;
         let mut room = cx.limits.max_mcp_offered.saturating_sub(others);
         let before = tools.len();

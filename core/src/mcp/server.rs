@@ -21,8 +21,8 @@ use super::{Context, Entry, Output};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::time::Instant;
+use crate::wire::OutgoingRequests;
 use crate::wire::rpc::{write_notification, write_request};
-use crate::wire::{OutgoingRequests, RequestId};
 
 /// How a server stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

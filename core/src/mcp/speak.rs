@@ -155,7 +155,8 @@ impl Server {
                 shared.asks += 1;
                 let ask = shared.asks;
                 self.asked_since.get_or_insert(cx.now);
-                self.asks.insert(ask, Asked::new(id.clone(), question.clone()));
+                self.asks
+                    .insert(ask, Asked::new(id.clone(), question.clone()));
                 cx.out.push_back(Output::Ask { ask, question });
             }
             Some(_) | None => self.reply(cx, id, Reply::Decline, None),

@@ -86,7 +86,9 @@ impl Untold {
 impl Agent {
     /// A server asks the person.
     pub(super) fn ask_later(&mut self, key: SessionKey, ask: u64, question: Question) {
-        self.tell_later(key, |untold| untold.asks.push_back(About::Ask(ask, question)));
+        self.tell_later(key, |untold| {
+            untold.asks.push_back(About::Ask(ask, question))
+        });
     }
 
     /// A page that the person was asked to open is done.

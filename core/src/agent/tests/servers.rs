@@ -669,7 +669,8 @@ fn what_was_allowed_of_a_server_does_not_hold_for_another_of_its_name() {
 impl World {
     /// What the only server says.
     fn server_says(&mut self, rest: &str) {
-        let process = |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
+        let process =
+            |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
         let id = self.open.iter().find_map(process).expect("it runs");
         let line = format!("{{\"jsonrpc\":\"2.0\",{rest}}}\n");
         let (stream, bytes) = (Stream::Out, line.as_bytes());
@@ -715,7 +716,10 @@ fn a_client_that_takes_pages_is_told_once_that_one_is_done_and_no_other_client_i
         page(&mut world, "a");
         if !pages {
             done(&mut world, "a");
-            assert_eq!((world.count("elicitation/create"), world.count(COMPLETE)), (0, 0));
+            assert_eq!(
+                (world.count("elicitation/create"), world.count(COMPLETE)),
+                (0, 0)
+            );
             continue;
         }
         let agree = |world: &mut World| -> String {
@@ -730,13 +734,17 @@ fn a_client_that_takes_pages_is_told_once_that_one_is_done_and_no_other_client_i
         done(&mut world, "a");
         done(&mut world, "a");
         let told = world.sees(COMPLETE);
-        assert!(told.contains(&format!("\"elicitationId\":\"{first}\"")), "{told}");
+        assert!(
+            told.contains(&format!("\"elicitationId\":\"{first}\"")),
+            "{told}"
+        );
         assert_eq!(world.count(COMPLETE), 0, "once");
         // Its server is lost while one is open.
         page(&mut world, "b");
         let second = agree(&mut world);
         assert_ne!(first, second);
-        let process = |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
+        let process =
+            |(id, call): (&CallId, &Call)| matches!(call, Call::Process(_)).then_some(*id);
         let id = world.open.iter().find_map(process).expect("it runs");
         world.open.remove(&id);
         world.input(Input::Call {
@@ -777,15 +785,16 @@ fn a_page_is_asked_for_before_it_is_said_to_be_done_however_slowly_the_client_re
     for name in ["a", "b"] {
         page(&mut world, name);
     }
-    world.server_says(
-        "\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"a\"}",
-    );
+    world.server_says("\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"a\"}");
     assert_eq!(world.count("elicitation"), 0, "{:?}", world.lines);
     world.deaf = false;
     world.input(Input::Unsent(0));
     assert_eq!(world.count("elicitation"), 2, "{:?}", world.lines);
     let asked = world.sees("elicitation/create");
-    assert!(asked.contains("-b\""), "what was taken back is not asked: {asked}");
+    assert!(
+        asked.contains("-b\""),
+        "what was taken back is not asked: {asked}"
+    );
     let told = world.sees("elicitation/complete");
     assert!(told.contains("-b\""), "{told}");
 }

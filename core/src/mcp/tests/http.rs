@@ -355,8 +355,14 @@ fn an_answer_without_an_end_is_not_read_on() {
 #[test]
 fn an_answer_that_is_no_message_is_said_to_be_what_it_is() {
     for (head, said) in [
-        (&[("content-type", "text/html; charset=utf-8")][..], "text/html, where application/json"),
-        (&[("content-type", "text/plain")], "text/plain, where application/json"),
+        (
+            &[("content-type", "text/html; charset=utf-8")][..],
+            "text/html, where application/json",
+        ),
+        (
+            &[("content-type", "text/plain")],
+            "text/plain, where application/json",
+        ),
         (&[], "something without a content type, where"),
     ] {
         let mut world = World::new(Vec::from([http("http://h/mcp")]));
@@ -380,6 +386,38 @@ fn an_answer_that_is_no_message_is_said_to_be_what_it_is() {
         world.opened(stream, 200, head);
         let error = world.hub.status().next().unwrap().error.unwrap();
         let kind = said.split(',').next().unwrap();
-        assert!(error.contains("text/event-stream") && error.contains(kind), "{error}");
+        assert!(
+            error.contains("text/event-stream") && error.contains(kind),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_forgets_every_session_is_given_up() {
+    let mut world = ready();
+    let mut calls = Vec::new();
+    for n in 0..10 {
+        if world.status() != ["ready"] {
+            break;
+        }
+        let call = world.call("web__echo", "{}");
+        calls.push(call);
+        let (id, ..) = world.post("tools/call");
+        world.opened(id, 404, &[]);
+        world.ended(id);
+        if world.status() == ["connecting"] {
+            world.shake_http(&format!("again-{n}"));
+            let (id, ..) = world.post("tools/call");
+            world.opened(id, 404, &[]);
+            world.ended(id);
+        }
+    }
+    assert_eq!(world.status(), ["idle"]);
+    assert!(calls.len() < 10, "{} handshakes", calls.len());
+    let error = world.hub.status().next().unwrap().error.unwrap();
+    assert!(error.contains("again and again"), "{error}");
+    for call in calls {
+        assert!(world.only(call).is_err());
     }
 }

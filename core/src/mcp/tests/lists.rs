@@ -309,7 +309,8 @@ fn all_servers_of_a_session_share_one_room_for_what_they_offer() {
     world.limits.max_mcp_offered = 2000;
     let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#;
     let offered = |world: &World| -> usize {
-        let size = |it: &crate::mcp::Tool| it.name.len() + it.description.len() + it.parameters.len();
+        let size =
+            |it: &crate::mcp::Tool| it.name.len() + it.description.len() + it.parameters.len();
         world.hub.tools().map(size).sum()
     };
     let ids = world.started.clone();

@@ -20,7 +20,10 @@ fn no_secret_is_in_what_a_model_and_a_person_are_told() {
     assert_eq!(world.names(), ["s__a", "s__read_resource"]);
     let tool = world.hub.tools().next().unwrap();
     assert_eq!(&*tool.description, "is [redacted]");
-    assert_eq!(&*tool.parameters, r#"{"type":"object","title":"[redacted]"}"#);
+    assert_eq!(
+        &*tool.parameters,
+        r#"{"type":"object","title":"[redacted]"}"#
+    );
     let form = r#"{"type":"object","properties":{"a":{"type":"string","default":"very-secret"}}}"#;
     world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{{"message":"very-secret?","requestedSchema":{form}}}}}"#));
     let Question::Form { message, schema } = world.asks[0].1.clone() else {
@@ -103,7 +106,10 @@ fn a_question_under_an_id_that_is_open_is_declined_and_the_first_one_stays() {
     ask(&mut world, 1);
     assert_eq!(world.asks.len(), 1);
     let (_, line) = world.fed.pop_front().unwrap();
-    assert!(line.contains(r#""id":1,"result":{"action":"decline"}"#), "{line}");
+    assert!(
+        line.contains(r#""id":1,"result":{"action":"decline"}"#),
+        "{line}"
+    );
     // And no more are open at once than a person can be asked.
     for question in 2..100 {
         ask(&mut world, question);

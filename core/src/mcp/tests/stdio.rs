@@ -403,3 +403,61 @@ fn the_end_of_the_session_ends_all_and_answers_all() {
     let late = world.call("s__echo", "{}");
     assert!(world.only(late).is_err());
 }
+
+#[test]
+fn a_call_that_only_makes_progress_is_given_up_too() {
+    let (mut world, id) = ready();
+    let call = world.call("s__echo", "{}");
+    let (_, asked) = world.next().unwrap();
+    let params = format!(r#"{{"progressToken":{},"progress":1}}"#, asked.id);
+    let progress =
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
+    let begun = world.now;
+    while !world.done.contains_key(&call) {
+        world.pass(Duration::from_secs(60));
+        world.line(id, &progress);
+        assert!(world.now.since(begun) <= world.limits.mcp_call);
+    }
+    assert_eq!(world.now.since(begun), world.limits.mcp_call);
+    assert!(world.only(call).unwrap_err().contains("not answer in time"));
+    assert_eq!(world.next().unwrap().1.method, "notifications/cancelled");
+}
+
+#[test]
+fn a_call_goes_to_the_server_whose_name_stands_before_it_and_to_no_other() {
+    let mut world = World::new(Vec::from([stdio("a"), stdio("a_b"), stdio("a b")]));
+    let ids = world.started.clone();
+    let hello = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#;
+    for _ in 0..3 {
+        let (id, asked) = world.next().unwrap();
+        world.line(id, &asked.result(hello));
+    }
+    while let Some((id, asked)) = world.next() {
+        if asked.method == "tools/list" {
+            world.line(
+                id,
+                &asked.result(r#"{"tools":[{"name":"t"},{"name":"_b__t"}]}"#),
+            );
+        }
+    }
+    assert_eq!(world.status(), ["ready", "ready", "ready"]);
+    for (tool, server) in [
+        ("a__t", Some(0)),
+        ("a_b__t", Some(1)),
+        ("a_b_2__t", Some(2)),
+        ("a___b__t", Some(0)),
+        ("a_t", None),
+        ("at", None),
+        ("b__t", None),
+        ("a_b_3__t", None),
+    ] {
+        let call = world.call(tool, "{}");
+        let sent = world.next();
+        assert_eq!(
+            sent.map(|(id, _)| id),
+            server.map(|at: usize| ids[at]),
+            "{tool}"
+        );
+        assert_eq!(world.done.contains_key(&call), server.is_none(), "{tool}");
+    }
+}

@@ -114,7 +114,7 @@ impl Sse {
             News::Done(_) => match &post.body {
                 Body::Refused { head, text } => Some(exchange::refusal(head, text)),
                 Body::Head => Some("no answer to a message".into()),
-                Body::Json(_) | Body::Events(_) | Body::Ignored => {
+                Body::Json(_) | Body::Events(_) | Body::Foreign(_) | Body::Ignored => {
                     self.posts.remove(&id);
                     None
                 }
