@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 use reasonix_core::agent::{Agent, Config};
@@ -76,7 +77,8 @@ fn talk() -> impl Strategy<Value = Talk> {
     ]
 }
 
-/// The script's text: a tool ends its answer, so that one call is open at a time.
+/// The script's text: a tool ends its answer, so that one call is open at a time, and no two files
+/// are written at what a file system takes for the same time.
 fn script(steps: &[Step]) -> String {
     let mut lines = Vec::new();
     for step in steps {
@@ -88,6 +90,11 @@ fn script(steps: &[Step]) -> String {
             Step::Tool(name, arguments) => {
                 lines.push(json!({"tool": name, "args": arguments}));
                 lines.push(json!({"finish": "tool_calls"}));
+                if matches!(*name, "write_file" | "edit_file") {
+                    // The clock of a file system ticks a few times in this: what `glob` shows newest
+                    // first was written at another time by each.
+                    lines.push(json!({"sleep_ms": 20}));
+                }
             }
         }
     }
@@ -164,8 +171,14 @@ fn converse(mut input: impl Write, output: impl BufRead, talk: &[Talk], cwd: &st
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("a.txt", "alpha\nbeta\n");
-    place.write("b.txt", "beta\n");
+    // Which of them is newer does not depend on how fast they are written.
+    for (name, text, age) in [("a.txt", "alpha\nbeta\n", 60), ("b.txt", "beta\n", 120)] {
+        place.write(name, text);
+        let file = std::fs::File::options().write(true).open(place.file(name));
+        let then = SystemTime::now() - Duration::from_secs(age);
+        file.and_then(|file| file.set_modified(then))
+            .expect("the workspace is ours");
+    }
     place
 }
 

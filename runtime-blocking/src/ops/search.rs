@@ -265,6 +265,18 @@ mod tests {
     }
 
     #[test]
+    fn files_come_newest_first_and_those_of_one_time_by_their_paths() {
+        let (_keep, w) = dir();
+        for (name, age) in [("d", 5), ("c", 9), ("b", 5), ("a", 7)] {
+            let file = File::create(format!("{w}/{name}.txt")).expect("made");
+            let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age);
+            file.set_modified(then).expect("it is ours");
+        }
+        let want = ["b.txt", "d.txt", "a.txt", "c.txt"].map(|name| (name, None));
+        check(&ask(&w, Pattern::Glob("*.txt".into())), &want, None);
+    }
+
+    #[test]
     fn link_cycles_pipes_binaries_and_ignored_files_are_passed_by() {
         let (_keep, w) = dir();
         let root = format!("{w}/root");
