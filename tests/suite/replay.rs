@@ -24,8 +24,12 @@ enum Block {
     Noted(String),
     Picture,
     NotedPicture,
+    /// Whose base64 has no padding.
+    BarePicture,
     Link,
     Resource(String),
+    /// Bytes, without padding.
+    Blob,
 }
 
 impl Block {
@@ -37,6 +41,10 @@ impl Block {
             Self::Picture => json!({"type": "image", "mimeType": "image/png", "data": PICTURE}),
             Self::NotedPicture => json!({"type": "image", "mimeType": "image/png", "data": PICTURE,
                 "uri": "file:///w/p.png", "annotations": {"lastModified": "2026"}, "_meta": {"n": 1}}),
+            Self::BarePicture => json!({"type": "image", "mimeType": "image/png",
+                "data": PICTURE.trim_end_matches('=')}),
+            Self::Blob => json!({"type": "resource", "resource":
+                {"uri": "file:///w/b.bin", "blob": "AAECAw"}}),
             Self::Link => {
                 json!({"type": "resource_link", "uri": "file:///w/a.txt", "name": "a.txt"})
             }
@@ -235,6 +243,8 @@ fn act() -> impl Strategy<Value = Act> {
         2 => "[a-z ]{0,8}x".prop_map(Block::Noted),
         1 => Just(Block::Picture),
         1 => Just(Block::NotedPicture),
+        1 => Just(Block::BarePicture),
+        1 => Just(Block::Blob),
         1 => Just(Block::Link),
         1 => "[a-z<>&\n ]{0,12}".prop_map(Block::Resource),
     ];

@@ -11,7 +11,10 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::record::{Shown, User};
 use crate::model::Part;
-use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource, ImageContent, TextContent};
+use crate::protocol::schema::{
+    BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent,
+    TextContent, TextResourceContents,
+};
 
 /// Where attachments go, beneath the working directory.
 pub(super) const FOLDER: &str = ".reasonix/attachments";
@@ -148,9 +151,16 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
                 })?;
                 let path = format!("{FOLDER}/{}.{extension}", digest(&bytes));
                 texts.push(format!("@{path}"));
+                let data = BASE64.encode(&bytes);
+                if data != content.data
+                    && let Some(shown) = shown.last_mut()
+                {
+                    // Not as we would write it: it is shown again as it was.
+                    *shown = Shown::Block(json(block));
+                }
                 images.push(Part::Image {
                     mime: mime.into(),
-                    data: BASE64.encode(&bytes),
+                    data,
                 });
                 files.push(Attachment { path, bytes });
             }
@@ -195,42 +205,74 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     })
 }
 
-/// What the person is shown of a block, whose picture is the one at `at` if it is one. What its text
-/// or its bytes are is kept once: with the message.
-fn as_shown(block: &ContentBlock, at: usize) -> Shown {
-    let json = |block: ContentBlock| serde_json::to_string(&block).unwrap_or_default();
+/// A block without its text and its bytes: what a client says beside them.
+pub(super) fn beside(block: &ContentBlock) -> ContentBlock {
     match block {
-        ContentBlock::Text(it) if it.annotations.is_none() && it.meta.is_none() => {
-            Shown::Text(it.text.clone())
-        }
         ContentBlock::Text(it) => {
             let mut rest = TextContent::new("");
             rest.annotations.clone_from(&it.annotations);
             rest.meta.clone_from(&it.meta);
-            Shown::TextBlock {
-                text: it.text.clone(),
-                block: json(ContentBlock::Text(rest)),
-            }
-        }
-        ContentBlock::Image(it)
-            if it.uri.is_none() && it.annotations.is_none() && it.meta.is_none() =>
-        {
-            Shown::Image(at)
+            ContentBlock::Text(rest)
         }
         ContentBlock::Image(it) => {
             let mut rest = ImageContent::new("", it.mime_type.clone());
             rest.uri.clone_from(&it.uri);
             rest.annotations.clone_from(&it.annotations);
             rest.meta.clone_from(&it.meta);
-            Shown::ImageBlock {
-                at,
-                block: json(ContentBlock::Image(rest)),
-            }
+            ContentBlock::Image(rest)
         }
+        ContentBlock::Resource(it) => {
+            let inside = match &it.resource {
+                EmbeddedResourceResource::Text(file) => {
+                    let mut rest = TextResourceContents::new("", file.uri.clone());
+                    rest.mime_type.clone_from(&file.mime_type);
+                    rest.meta.clone_from(&file.meta);
+                    EmbeddedResourceResource::Text(rest)
+                }
+                EmbeddedResourceResource::Blob(file) => {
+                    let mut rest = BlobResourceContents::new("", file.uri.clone());
+                    rest.mime_type.clone_from(&file.mime_type);
+                    rest.meta.clone_from(&file.meta);
+                    EmbeddedResourceResource::Blob(rest)
+                }
+            };
+            let mut rest = EmbeddedResource::new(inside);
+            rest.annotations.clone_from(&it.annotations);
+            rest.meta.clone_from(&it.meta);
+            ContentBlock::Resource(rest)
+        }
+        ContentBlock::Audio(_) | ContentBlock::ResourceLink(_) => block.clone(),
+    }
+}
+
+/// What the person is shown of a block, whose picture is the one at `at` if it is one. What its text
+/// or its bytes are is kept once: with the message.
+fn as_shown(block: &ContentBlock, at: usize) -> Shown {
+    match block {
+        ContentBlock::Text(it) if it.annotations.is_none() && it.meta.is_none() => {
+            Shown::Text(it.text.clone())
+        }
+        ContentBlock::Text(it) => Shown::TextBlock {
+            text: it.text.clone(),
+            block: json(&beside(block)),
+        },
+        ContentBlock::Image(it)
+            if it.uri.is_none() && it.annotations.is_none() && it.meta.is_none() =>
+        {
+            Shown::Image(at)
+        }
+        ContentBlock::Image(_) => Shown::ImageBlock {
+            at,
+            block: json(&beside(block)),
+        },
         ContentBlock::Audio(_) | ContentBlock::ResourceLink(_) | ContentBlock::Resource(_) => {
-            Shown::Block(json(block.clone()))
+            Shown::Block(json(block))
         }
     }
+}
+
+fn json(block: &ContentBlock) -> String {
+    serde_json::to_string(block).unwrap_or_default()
 }
 
 /// What a session is called after its first prompt: the text, white space collapsed, at most `max`
@@ -309,7 +351,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 /// The last segment of an address, as a harmless file name.
-fn base_name(uri: &str) -> String {
+pub(super) fn base_name(uri: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let name: String = path
         .rsplit(['/', '\\'])
@@ -341,9 +383,7 @@ fn attribute(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::schema::{
-        BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents,
-    };
+    use crate::protocol::schema::ResourceLink;
     use alloc::string::ToString;
     use alloc::vec;
 
@@ -419,6 +459,11 @@ mod tests {
                     at: 0,
                     block: r#"{"type":"image","data":"","mimeType":"image/png","uri":"file:///x","_meta":{"b":[]}}"#.into(),
                 }),
+            ),
+            // The bytes are those that were sent, with padding or without.
+            (
+                &format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, PNG.trim_end_matches('=')),
+                Some(Shown::Block(format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, PNG.trim_end_matches('=')))),
             ),
         ] {
             let parsed: ContentBlock = serde_json::from_str(block).expect("a block");

@@ -7,10 +7,14 @@ use alloc::vec::Vec;
 
 use crate::limits::Limits;
 use crate::tools::{self, Diff};
+use crate::wire::scan::scan;
 use crate::wire::text::cut;
 
 /// What stands around the parts that are counted: method, ids, names of members.
 const AROUND: usize = 2 << 10;
+
+/// How deep what stands around may be nested.
+const AROUND_DEPTH: usize = 8;
 
 /// A note has room for this much.
 const NOTE: usize = 64;
@@ -50,58 +54,65 @@ pub(super) fn fits(texts: &[&str], json: &str, limits: &Limits) -> bool {
 
 /// Bytes of JSON that are left in a frame.
 #[derive(Debug)]
-pub(super) struct Room(usize);
+pub(super) struct Room {
+    left: usize,
+    /// How deep JSON may be nested that is put into it.
+    depth: usize,
+}
 
 impl Room {
     /// A whole frame.
     pub(super) fn new(limits: &Limits) -> Self {
-        Self(limits.max_out_frame.saturating_sub(AROUND))
+        Self {
+            left: limits.max_out_frame.saturating_sub(AROUND),
+            depth: limits.max_depth.saturating_sub(AROUND_DEPTH),
+        }
     }
 
     /// Bytes that are left.
     pub(super) fn left(&self) -> usize {
-        self.0
+        self.left
     }
 
     /// Whether a text of this cost goes in; then it has gone in.
     pub(super) fn take(&mut self, cost: usize) -> bool {
-        if cost > self.0 {
+        if cost > self.left {
             return false;
         }
-        self.0 -= cost;
+        self.left -= cost;
         true
     }
 
     /// The text in at most `most` bytes of JSON, and `bytes` bytes of its own.
     pub(super) fn text(&mut self, text: &str, most: usize, bytes: usize) -> String {
-        let most = most.min(self.0);
+        let most = most.min(self.left);
         let kept = cut(text, bytes);
         if kept.len() == text.len() && cost(text) <= most {
-            self.0 -= cost(text);
+            self.left -= cost(text);
             return text.into();
         }
         let kept = cut_json(kept, most.saturating_sub(NOTE));
         let more = text[kept.len()..].chars().count();
         let shown = format!("{kept}\n…({more} more chars truncated)");
-        self.0 = self.0.saturating_sub(cost(&shown));
+        self.left = self.left.saturating_sub(cost(&shown));
         shown
     }
 
     /// One line in at most `most` bytes of JSON.
     pub(super) fn line(&mut self, text: String, most: usize) -> String {
         let mut line = text;
-        if cost(&line) > most.min(self.0) {
-            line.truncate(cut_json(&line, most.min(self.0).saturating_sub(8)).len());
+        if cost(&line) > most.min(self.left) {
+            line.truncate(cut_json(&line, most.min(self.left).saturating_sub(8)).len());
             line.push('…');
         }
-        self.0 = self.0.saturating_sub(cost(&line));
+        self.left = self.left.saturating_sub(cost(&line));
         line
     }
 
     /// The arguments of a tool in at most `most` bytes: their long strings are cut more and more.
     pub(super) fn arguments(&mut self, json: String, most: usize) -> String {
-        let most = most.min(self.0);
-        let mut fitting = json;
+        let most = most.min(self.left);
+        let mut fitting = self.sound(json);
         for max in [2048, 512, 128, 32] {
             if raw_cost(&fitting) <= most {
                 break;
@@ -113,19 +124,29 @@ impl Room {
         if raw_cost(&fitting) > most {
             fitting = format!("{{\"note\":\"{} bytes not shown\"}}", fitting.len());
         }
-        self.0 = self.0.saturating_sub(raw_cost(&fitting));
+        self.left = self.left.saturating_sub(raw_cost(&fitting));
         fitting
     }
 
     /// A result as data, or a note in its place.
     pub(super) fn data(&mut self, json: String, most: usize) -> String {
-        let data = if raw_cost(&json) <= most.min(self.0) {
+        let json = self.sound(json);
+        let data = if raw_cost(&json) <= most.min(self.left) {
             json
         } else {
             format!("{{\"note\":\"{} bytes not shown\"}}", json.len())
         };
-        self.0 = self.0.saturating_sub(raw_cost(&data));
+        self.left = self.left.saturating_sub(raw_cost(&data));
         data
+    }
+
+    /// JSON that others wrote, or a note where a client could not read the frame that holds it: nested
+    /// too deep, a key twice, half a character.
+    fn sound(&self, json: String) -> String {
+        match scan(json.as_bytes(), self.depth) {
+            Ok(read) if !read.duplicates => json,
+            Ok(_) | Err(_) => format!("{{\"note\":\"{} bytes not shown\"}}", json.len()),
+        }
     }
 
     /// Changes, all but `keep` bytes of what is left for them.
@@ -134,9 +155,9 @@ impl Room {
         let all = diffs.len();
         for mut diff in diffs {
             let whole = diff_cost(&diff);
-            let left = self.0.saturating_sub(keep);
+            let left = self.left.saturating_sub(keep);
             if whole + NOTE <= left {
-                self.0 -= whole;
+                self.left -= whole;
                 shown.push(diff);
                 continue;
             }
@@ -145,7 +166,7 @@ impl Room {
                 let half = left.saturating_sub(cost(&diff.path) + 2 * NOTE) / 2;
                 diff.new = cut_side(&diff.new, half);
                 diff.old = diff.old.map(|old| cut_side(&old, half));
-                self.0 = self.0.saturating_sub(diff_cost(&diff));
+                self.left = self.left.saturating_sub(diff_cost(&diff));
                 shown.push(diff);
             }
             break;
@@ -158,7 +179,7 @@ impl Room {
             let note = format!("\n[… {more} more changed regions not shown]\n");
             last.new.push_str(&note);
             last.old.get_or_insert_default().push_str(&note);
-            self.0 = self.0.saturating_sub(2 * cost(&note));
+            self.left = self.left.saturating_sub(2 * cost(&note));
         }
         shown
     }
@@ -178,7 +199,7 @@ fn char_cost(c: char) -> usize {
 }
 
 /// Bytes of a text that is JSON already: only line separators grow on the way out.
-fn raw_cost(json: &str) -> usize {
+pub(super) fn raw_cost(json: &str) -> usize {
     let separators = json.matches(['\u{2028}', '\u{2029}']).count();
     json.len() + 3 * separators
 }

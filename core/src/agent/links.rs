@@ -1,32 +1,27 @@
-//! How long the addresses of a prompt may be: they are remembered and replayed whole, and the model is
-//! told of them. Pure.
+//! How long what a prompt says beside its texts and bytes may be: addresses, notes of the client. It
+//! is remembered and shown again whole, in one frame, and the model is told of addresses. Pure.
 
 use alloc::format;
 use alloc::string::String;
 
+use super::content;
 use crate::limits::Limits;
-use crate::protocol::schema::{ContentBlock, EmbeddedResourceResource};
+use crate::protocol::schema::ContentBlock;
 
-/// Whether the addresses of a prompt can be used. The error names the block whose is too long.
+/// Whether what the blocks of a prompt say can be kept. The error names the block that says too much.
 pub(super) fn check(blocks: &[ContentBlock], limits: &Limits) -> Result<(), String> {
     let most = limits.max_link;
     for (n, block) in blocks.iter().enumerate() {
-        let (kind, what, long) = match block {
-            ContentBlock::Text(_) | ContentBlock::Audio(_) => continue,
-            ContentBlock::Image(it) => ("image", "its uri", it.uri.as_ref().map_or(0, String::len)),
+        let (kind, what) = match block {
+            ContentBlock::Audio(_) => continue,
+            ContentBlock::Text(_) => ("text", "what it says beside its text"),
+            ContentBlock::Image(_) => ("image", "what it says beside its picture"),
             // All that it says, since all of it is only about something else.
-            ContentBlock::ResourceLink(_) => {
-                let json = serde_json::to_string(block).unwrap_or_default();
-                ("resource_link", "it", json.len())
-            }
-            ContentBlock::Resource(it) => {
-                let uri = match &it.resource {
-                    EmbeddedResourceResource::Text(it) => &it.uri,
-                    EmbeddedResourceResource::Blob(it) => &it.uri,
-                };
-                ("resource", "its uri", uri.len())
-            }
+            ContentBlock::ResourceLink(_) => ("resource_link", "it"),
+            ContentBlock::Resource(_) => ("resource", "what it says beside its content"),
         };
+        let beside = content::beside(block);
+        let long = serde_json::to_string(&beside).unwrap_or_default().len();
         if long > most {
             return Err(format!(
                 "block {n} ({kind}): {what} has {long} bytes, at most {most} are taken"
@@ -40,7 +35,8 @@ pub(super) fn check(blocks: &[ContentBlock], limits: &Limits) -> Result<(), Stri
 mod tests {
     use super::*;
     use crate::protocol::schema::{
-        BlobResourceContents, EmbeddedResource, ImageContent, ResourceLink, TextResourceContents,
+        BlobResourceContents, EmbeddedResource, EmbeddedResourceResource, ImageContent,
+        ResourceLink, TextResourceContents,
     };
     use alloc::vec::Vec;
 
@@ -59,14 +55,19 @@ mod tests {
             ContentBlock::ResourceLink(link)
         };
         type Make<'a> = &'a dyn Fn(String) -> ContentBlock;
-        let kinds: [(&str, usize, Make<'_>); 6] = [
-            ("(image): its uri", 0, &image),
-            ("(resource): its uri", 0, &|uri| {
+        let noted = |note: String| {
+            let json = format!(r#"{{"type":"text","text":"a","_meta":{{"n":"{note}"}}}}"#);
+            serde_json::from_str(&json).expect("a block")
+        };
+        let kinds: [(&str, usize, Make<'_>); 7] = [
+            ("(text): what", 1000, &noted),
+            ("(image): what", 1000, &image),
+            ("(resource): what", 1000, &|uri| {
                 resource(EmbeddedResourceResource::Text(TextResourceContents::new(
                     "t", uri,
                 )))
             }),
-            ("(resource): its uri", 0, &|uri| {
+            ("(resource): what", 1000, &|uri| {
                 resource(EmbeddedResourceResource::Blob(BlobResourceContents::new(
                     "", uri,
                 )))

@@ -6,17 +6,19 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
+use super::content;
 use super::fit::{self, Room};
 use crate::engine::record::{Author, Image, Reason, Record, Said, Shown, Subagent, User};
 use crate::engine::{Compacting, Update};
 use crate::limits::Limits;
 use crate::protocol::schema::{
     CompactionMeta, CompactionStatus, CompactionSummaryChunk, CompactionUpdate, ContentBlock,
-    ContentChunk, Diff, ImageContent, Json, Meta, Notice, NoticeSeverity, Patch, PlanEntry,
-    PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved, PlanUpdate, PlanUpdateContent,
-    SessionMessage, SessionMessageChunk, SessionReference, SessionUpdate, SubagentUpdate,
-    TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolKind, UsageUpdate,
+    ContentChunk, Diff, EmbeddedResourceResource, ImageContent, Json, Marker, Meta, Notice,
+    NoticeSeverity, Patch, PlanEntry, PlanEntryPriority, PlanEntryStatus, PlanItems, PlanRemoved,
+    PlanUpdate, PlanUpdateContent, ResourceLink, SessionMessage, SessionMessageChunk,
+    SessionReference, SessionUpdate, SubagentSessionCapabilities, SubagentUpdate, TextContent,
+    ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
+    UsageUpdate,
 };
 use crate::tools::{self, Todo, TodoStatus};
 
@@ -233,10 +235,44 @@ fn shown_blocks(shown: &[Shown], images: &[Image], limits: &Limits) -> Vec<Conte
                 blocks.extend(images.get(*at).map(|image| image_block(image, block)));
             }
             // What a later version wrote and this one cannot read is left out.
-            Shown::Block(json) => blocks.extend(serde_json::from_str(json)),
+            Shown::Block(json) => {
+                blocks.extend(serde_json::from_str(json).map(|block| fitting(block, json, limits)));
+            }
         }
     }
     blocks
+}
+
+/// A block that was kept whole, or what of it fits into a frame: the beginning of a text, and of bytes
+/// where they came from. Pictures are always whole.
+fn fitting(block: ContentBlock, json: &str, limits: &Limits) -> ContentBlock {
+    let ContentBlock::Resource(resource) = &block else {
+        return block;
+    };
+    if fit::fits(&[], json, limits) {
+        return block;
+    }
+    let beside = content::beside(&block);
+    let taken = serde_json::to_string(&beside).unwrap_or_default();
+    match &resource.resource {
+        EmbeddedResourceResource::Text(file) => {
+            let mut room = Room::new(limits);
+            room.take(taken.len());
+            let text = room.text(&file.text, usize::MAX, usize::MAX);
+            let mut shown = resource.clone();
+            let mut inside = file.clone();
+            inside.text = text;
+            shown.resource = EmbeddedResourceResource::Text(inside);
+            ContentBlock::Resource(shown)
+        }
+        EmbeddedResourceResource::Blob(file) => {
+            let mut link = ResourceLink::new(content::base_name(&file.uri), file.uri.clone());
+            link.mime_type.clone_from(&file.mime_type);
+            link.annotations.clone_from(&resource.annotations);
+            link.meta.clone_from(&resource.meta);
+            ContentBlock::ResourceLink(link)
+        }
+    }
 }
 
 fn image(image: &Image) -> ContentBlock {
@@ -251,6 +287,7 @@ fn text_blocks(text: &str, block: &str, limits: &Limits) -> Vec<ContentBlock> {
         Ok(_) | Err(_) => None,
     };
     let little = block.len() <= DATA;
+    let room = fit::raw_cost(block);
     let piece = |(n, piece): (usize, &str)| {
         let mut content = TextContent::new(piece);
         if let Some(beside) = beside.as_ref().filter(|_| n == 0 || little) {
@@ -259,8 +296,7 @@ fn text_blocks(text: &str, block: &str, limits: &Limits) -> Vec<ContentBlock> {
         }
         ContentBlock::Text(content)
     };
-    let max = if little { DATA } else { 0 };
-    fit::pieces_beside(text, max, limits)
+    fit::pieces_beside(text, room, limits)
         .enumerate()
         .map(piece)
         .collect()
@@ -346,6 +382,9 @@ fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
     if let Some(title) = &it.title {
         update.title = Patch::Value(room.line(title.clone(), LINE));
         update.state = state("running", None);
+        let mut may = SubagentSessionCapabilities::default();
+        may.cancel = Some(Marker::default());
+        update.capabilities = Patch::Value(may);
         message.message_id = format!("{}.task", it.id);
         message.recipient_session_id = Patch::Value(it.id.as_str().into());
         let task = it.task.as_deref().unwrap_or_default();
@@ -361,6 +400,7 @@ fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
     let Some(ended) = it.ended else {
         return Vec::new();
     };
+    update.capabilities = Patch::Null;
     update.state = state(
         "idle",
         Some(match ended {
@@ -652,7 +692,7 @@ mod tests {
             let mut whole = String::new();
             let mut with = 0;
             for frame in &frames {
-                assert!(length(frame) <= limits.max_out_frame + DATA);
+                assert!(length(frame) <= limits.max_out_frame);
                 let SessionUpdate::UserMessageChunk(chunk) = frame else {
                     panic!("{frame:?}")
                 };
@@ -664,6 +704,78 @@ mod tests {
             }
             assert_eq!(whole, text);
             assert_eq!(with, carried.min(frames.len()));
+        }
+    }
+
+    #[test]
+    fn a_thing_that_was_included_is_shown_again_in_a_frame() {
+        let limits = Limits::default();
+        let note = "n".repeat(limits.max_link - 200);
+        let long = |member: &str, value: &str| {
+            format!(
+                r#"{{"type":"resource","resource":{{"{member}":"{value}","uri":"file:///w/a%20b.bin","mimeType":"m"}},"_meta":{{"n":"{note}"}}}}"#
+            )
+        };
+        for (member, value, kind) in [
+            ("text", "x".repeat(1 << 20), "resource"),
+            ("text", "\\u2028".repeat(1 << 17), "resource"),
+            ("text", "x".repeat(9), "resource"),
+            ("blob", "AAAA".repeat(1 << 18), "resource_link"),
+            ("blob", "AAAA".into(), "resource"),
+        ] {
+            let user = User {
+                id: 1,
+                from: Author::Person,
+                text: String::new(),
+                images: Vec::new(),
+                shown: Some(Vec::from([Shown::Block(long(member, &value))])),
+                item: None,
+                mode: None,
+            };
+            let frames = record(&Record::User(user), &limits);
+            let [frame] = &frames[..] else {
+                panic!("one update")
+            };
+            assert!(
+                length(frame) <= limits.max_out_frame,
+                "{member}: {}",
+                length(frame)
+            );
+            let text = serde_json::to_string(frame).expect("JSON");
+            assert!(text.contains(&format!(r#""type":"{kind}""#)), "{member}");
+            assert!(text.contains("file:///w/a%20b.bin") && text.contains(&note));
+            let cut = text.contains("more chars truncated");
+            assert_eq!(cut, member == "text" && value.len() > 100);
+        }
+    }
+
+    #[test]
+    fn what_a_model_wrote_makes_no_frame_that_nobody_can_read() {
+        let limits = Limits::default();
+        let deep = |n: usize| format!("{{\"a\":{}1{}}}", "[".repeat(n), "]".repeat(n));
+        for (arguments, shown) in [
+            (deep(100), true),
+            (deep(200), false),
+            (r#"{"a":{"b":1,"b":2}}"#.into(), false),
+            (r#"{"a":"\ud800"}"#.into(), false),
+        ] {
+            let call = Record::Call {
+                id: "a".into(),
+                card: card(arguments.clone()),
+                line: None,
+            };
+            let proposal = proposal(card(arguments.clone()));
+            let asked = cards::permission("s".into(), "a".into(), proposal, None, &limits);
+            let frames = record(&call, &limits);
+            let frames = [
+                serde_json::to_string(&frames[0]).expect("JSON"),
+                serde_json::to_string(&asked).expect("JSON"),
+            ];
+            for frame in frames {
+                let read = crate::wire::scan::scan(frame.as_bytes(), limits.max_depth - 2);
+                assert!(read.is_ok_and(|read| !read.duplicates), "{frame}");
+                assert_eq!(frame.contains(&arguments), shown, "{frame}");
+            }
         }
     }
 
