@@ -433,6 +433,9 @@ mod tests {
                     ("/update/content/text", json!(1)),
                     ("/update/content/type", json!("video")),
                     ("/update/sessionUpdate", json!("step_complete")),
+                    // Not stable.
+                    ("/update/sessionUpdate", json!("prompt_suggestions_update")),
+                    ("/update/sessionUpdate", json!("cursor_update")),
                     ("/_meta", json!(5)),
                 ],
             ),

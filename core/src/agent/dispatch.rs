@@ -75,6 +75,11 @@ impl Agent {
                 request,
             } => self.prompt(turn, session, &request),
             AgentEvent::Cancel { turn } => self.cancel_turn(turn),
+            AgentEvent::CancelSubagent { session, subagent } => {
+                self.with_engine(session, |engine, cx| {
+                    engine.cancel_subagent(cx, subagent.as_str());
+                });
+            }
             AgentEvent::CloseSession { asked, session, .. } => match self.close_session(session) {
                 Some(store) => self.part(store, Parting::Close(asked)),
                 None => self.side.answer(asked, Ok(CloseSessionResponse::default())),

@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | posture, mode or grants change | may what its parent may, met with the ceiling it began under: never more |
 //! | turn is cancelled | is cancelled first; its calls settle with its parent's |
+//! | client cancels the subagent's session | is cancelled, and is over when its calls have settled |
 //! | session closes | its commands in the background end |
 //!
 //! What a reload shows is what was recorded: the calls of a subagent are records of its parent's
@@ -223,6 +224,14 @@ impl Engine {
                 engine.authority = authority;
                 engine.recheck(cx);
             });
+        }
+    }
+
+    /// The subagent of this session is cancelled by itself: it ends when its calls have settled, and
+    /// its parent goes on. Without such a subagent it does nothing.
+    pub fn cancel_subagent(&mut self, cx: &mut Context<'_>, session: &str) {
+        if self.child.as_ref().is_some_and(|child| child.id == session) {
+            self.with_child(cx, Self::cancel);
         }
     }
 

@@ -51,9 +51,12 @@ impl Adapt for SetSessionModeResponse {}
 impl Adapt for SetSessionModelResponse {}
 impl Adapt for PromptResponse {}
 
-/// What a request lets the person choose from.
+/// What a request lets the person choose from, and the request of the client that it belongs to.
 pub(super) trait Choose {
     fn choices(&self) -> Option<&[PermissionOption]> {
+        None
+    }
+    fn within(&self) -> Option<&Json> {
         None
     }
 }
@@ -70,7 +73,14 @@ impl Choose for TerminalOutputRequest {}
 impl Choose for WaitForTerminalExitRequest {}
 impl Choose for KillTerminalRequest {}
 impl Choose for ReleaseTerminalRequest {}
-impl Choose for CreateElicitationRequest {}
+impl Choose for CreateElicitationRequest {
+    fn within(&self) -> Option<&Json> {
+        match &self.scope {
+            ElicitationScope::Request { request_id } => Some(request_id),
+            ElicitationScope::Session { .. } => None,
+        }
+    }
+}
 
 /// What a request of the client is about.
 pub(super) trait Concern {

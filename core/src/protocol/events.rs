@@ -12,9 +12,10 @@ use super::schema::{
     AuthenticateRequest, CloseSessionRequest, CreateElicitationRequest, CreateTerminalRequest,
     DeleteSessionRequest, InitializeRequest, Json, KillTerminalRequest, ListSessionsRequest,
     LoadSessionRequest, LogoutRequest, NewSessionRequest, PromptRequest, ReadTextFileRequest,
-    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionRequest, SessionNotification,
-    SetSessionConfigOptionRequest, SetSessionModeRequest, SetSessionModelRequest,
-    TerminalOutputRequest, WaitForTerminalExitRequest, WriteTextFileRequest,
+    ReleaseTerminalRequest, RequestPermissionRequest, ResumeSessionRequest, SessionId,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    SetSessionModelRequest, TerminalOutputRequest, WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 };
 use crate::error::PeerFault;
 use crate::ids::{AskId, SessionKey, TurnKey};
@@ -185,6 +186,15 @@ pub enum AgentEvent {
     Cancel {
         /// The turn.
         turn: TurnKey,
+    },
+    /// `session/cancel` for a subagent that was announced with the capability `cancel`: it and what it
+    /// started are to end soon, and nothing else. There is nothing to answer; an update of its state
+    /// says that it is done (ACP: `SubagentSessionCapabilities`).
+    CancelSubagent {
+        /// The session that it was announced in.
+        session: SessionKey,
+        /// The subagent's own.
+        subagent: SessionId,
     },
     /// `$/cancel_request` for an open request that is no prompt; said once. It still wants its
     /// answer: its own, or [`RpcError::cancelled`](crate::wire::RpcError::cancelled).

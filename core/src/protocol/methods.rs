@@ -114,6 +114,8 @@ pub(super) mod hidden {
         fn offered(_: &Self::Request, _: Gates) -> bool;
         /// What may be chosen, if it is a permission request.
         fn choices(_: &Self::Request) -> Option<&[super::PermissionOption]>;
+        /// The id of the client's request that it belongs to, if it belongs to one.
+        fn within(_: &Self::Request) -> Option<&super::Json>;
     }
 }
 
@@ -275,6 +277,9 @@ macro_rules! client_methods {
                 }
                 fn choices(request: &$request) -> Option<&[PermissionOption]> {
                     request.choices()
+                }
+                fn within(request: &$request) -> Option<&Json> {
+                    request.within()
                 }
             }
         )+

@@ -65,6 +65,11 @@ impl<T> IncomingRequests<T> {
         self.keys.get(id).copied()
     }
 
+    /// The id of an open request.
+    pub fn id(&self, key: RequestKey) -> Option<&RequestId> {
+        self.open.get(&key).map(|(id, _)| id)
+    }
+
     /// The tag of an open request.
     pub fn get(&self, key: RequestKey) -> Option<&T> {
         self.open.get(&key).map(|(_, tag)| tag)

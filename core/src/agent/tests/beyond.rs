@@ -124,7 +124,7 @@ fn a_subagent_is_a_session_of_its_own_only_for_who_asked() {
         if asked {
             let child = format!("{SESSION}.1");
             world.sees(&format!(
-                r#""update":{{"sessionUpdate":"subagent_update","sessionId":"{child}","title":"look","state":{{"state":"running"}}"#
+                r#""update":{{"sessionUpdate":"subagent_update","sessionId":"{child}","title":"look","capabilities":{{"cancel":{{}}}},"state":{{"state":"running"}}"#
             ));
             world.sees(&format!(
                 r#""content":[{{"type":"session","sessionId":"{child}"}}]"#
@@ -134,6 +134,37 @@ fn a_subagent_is_a_session_of_its_own_only_for_who_asked() {
         world.sees(r#""text":"found""#);
         world.sees(r#""toolCallId":"t","status":"completed""#);
         world.sees("end_turn");
+    }
+}
+
+#[test]
+fn a_subagent_is_cancelled_by_itself_by_who_was_told_that_it_can_be() {
+    let script = concat!(
+        r#"{"tool":"task","id":"t","args":{"description":"look","prompt":"find it"}}"#,
+        "\n{\"finish\":\"tool_calls\"}\n{\"hang\":true}\n{\"text\":\"done\"}\n"
+    );
+    for (capabilities, told) in [("{}", false), (ALL, true)] {
+        let mut world = session(scripted(script), capabilities);
+        world.go();
+        world.lines.clear();
+        let cancel = format!(r#""method":"session/cancel","params":{{"sessionId":"{SESSION}.1"}}"#);
+        world.say(&cancel);
+        let lines = world.lines.join("\n");
+        assert_eq!(lines.contains("end_turn"), told, "{lines}");
+        if told {
+            let ended = format!(
+                r#"{{"sessionUpdate":"subagent_update","sessionId":"{SESSION}.1","capabilities":null,"state":{{"state":"idle","stopReason":"cancelled"}}}}"#
+            );
+            world.sees(&ended);
+            world.sees(r#""toolCallId":"t","status":"failed""#);
+            world.sees(r#""text":"done""#);
+        } else {
+            assert_eq!(lines, "", "it is nobody's business");
+        }
+        // It is over, or was never one that can be cancelled.
+        world.lines.clear();
+        world.say(&cancel);
+        assert_eq!(world.lines.join("\n"), "");
     }
 }
 

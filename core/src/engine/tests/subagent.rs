@@ -1,6 +1,7 @@
 //! Subagents: an engine inside the call of an engine.
 
 use super::*;
+use crate::error::{IoFault, IoKind};
 
 const TASK: &str = r#"{"tool":"task","id":"t","args":{"description":"look","prompt":"find it"}}"#;
 const READ_ONLY: &str =
@@ -111,6 +112,64 @@ fn a_cancel_ends_it_with_all_it_started() {
     world.cancel();
     assert!(world.engine.is_idle());
     world.prompt("again");
+    assert_eq!(world.last_message(), "done");
+}
+
+#[test]
+fn one_that_is_cancelled_by_itself_is_over_and_its_parent_goes_on() {
+    let ended = [
+        "finish s.1 Cancelled",
+        "end t badly Cancelled by the person while the subagent worked: what it had done stays \
+         done.",
+        "say 2 done",
+        "over EndTurn",
+    ];
+    let cancel = |world: &mut World, id: &str| {
+        world.act(|engine, cx| engine.cancel_subagent(cx, id));
+        world.run();
+    };
+    // While its command runs: it is over when that is.
+    let mut world = world(TASK, &format!("{}{CALL}", bash("a", "hang")));
+    world.decide(1, Decision::Once);
+    world.heard();
+    cancel(&mut world, "s.2");
+    cancel(&mut world, "s");
+    world.check(&[]);
+    cancel(&mut world, "s.1");
+    world.check(&[
+        "abort",
+        "end a badly Cancelled by the person while it ran: it may have taken effect in part.",
+    ]);
+    cancel(&mut world, "s.1");
+    world.check(&[]);
+    let id = *world.open.keys().next().expect("it runs");
+    world.open.clear();
+    let fault = IoFault::new(IoKind::Aborted, "aborted");
+    world.act(|engine, cx| engine.handle_news(cx, id, News::Failed(fault)));
+    world.run();
+    world.check(&ended);
+    cancel(&mut world, "s.1");
+    world.check(&[]);
+
+    // While it is asked about.
+    let mut world = self::world(TASK, &format!("{}{CALL}", bash("a", "ls")));
+    world.heard();
+    cancel(&mut world, "s.1");
+    let before = [
+        "withdraw 1",
+        "end a badly Cancelled by the person before it began.",
+    ];
+    world.check(&[&before[..], &ended[..]].concat());
+    world.decide(1, Decision::Once);
+    world.check(&[]);
+
+    // While its model answers.
+    let mut world = self::world(TASK, "{\"text\":\"hm\"}\n{\"hang\":true}\n");
+    world.heard();
+    cancel(&mut world, "s.1");
+    world.run();
+    let heard = world.heard();
+    assert!(heard.contains(&ended[0].into()), "{heard:?}");
     assert_eq!(world.last_message(), "done");
 }
 

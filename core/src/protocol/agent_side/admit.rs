@@ -4,6 +4,7 @@
 use alloc::borrow::Cow;
 
 use crate::error::PeerFault;
+use crate::ids::SessionKey;
 use crate::wire::requests::{CANCEL_REQUEST, read_cancel_request};
 use crate::wire::{Line, Message, RequestId, RequestKey, RpcError, rpc};
 
@@ -71,6 +72,7 @@ impl Core {
             state: Request::Open,
             what: What::Answer,
             gates: self.gates,
+            asks: false,
         };
         // Neither of the two reasons for a refusal is left.
         let Ok(key) = self.requests.open(id, open) else {
@@ -121,6 +123,13 @@ impl Core {
     /// `session/cancel`: its turn, and whatever waits for the session before it.
     fn cancel_session(&mut self, id: &SessionId, params: Option<&str>) {
         let Some(key) = self.sessions.find(id) else {
+            // Only of a subagent that was announced as one that can be cancelled.
+            if let Some(parent) = self.children.get(id) {
+                self.event(AgentEvent::CancelSubagent {
+                    session: SessionKey::new(*parent),
+                    subagent: id.clone(),
+                });
+            }
             return;
         };
         let Some(session) = self.sessions.get(key) else {

@@ -9,7 +9,7 @@ use crate::error::{CommandError, PeerFault};
 use crate::ids::AskId;
 use crate::wire::requests::write_cancel_request;
 use crate::wire::rpc::write_request;
-use crate::wire::{RequestId, RpcError};
+use crate::wire::{RequestId, RequestKey, RpcError};
 
 use super::super::events::AgentEvent;
 use super::super::gates::Gates;
@@ -27,6 +27,8 @@ use super::core::Core;
 pub(super) struct Ask {
     kind: ClientMethodKind,
     session: Option<u64>,
+    /// The client's request that it belongs to, if it belongs to one.
+    within: Option<RequestKey>,
     /// What may be chosen, if it is a permission request.
     choices: Box<[Box<str>]>,
 }
@@ -40,11 +42,19 @@ impl Core {
             None => None,
             Some(id) => Some(self.sessions.find(id).ok_or(CommandError::Gone(()))?),
         };
+        // It can only be asked while that waits for its answer.
+        let within = match M::within(request) {
+            None => None,
+            Some(id) => Some(self.open_request(id).ok_or(CommandError::Gone(()))?),
+        };
         let gates = session
             .and_then(|key| self.sessions.get(key))
             .map_or(self.gates, |s| s.gates);
         if !M::offered(request, gates) {
             return Err(CommandError::NotOffered(()));
+        }
+        if let Some(open) = within.and_then(|key| self.requests.get_mut(key)) {
+            open.asks = true;
         }
         let choices = M::choices(request).unwrap_or_default();
         self.send(
@@ -53,6 +63,7 @@ impl Core {
             Ask {
                 kind: M::KIND,
                 session,
+                within,
                 choices: choices.iter().map(option_id).collect(),
             },
         )
@@ -69,6 +80,7 @@ impl Core {
             Ask {
                 kind: ClientMethodKind::Vendor,
                 session: None,
+                within: None,
                 choices: Box::default(),
             },
         )
@@ -154,10 +166,23 @@ impl Core {
 
     /// Settles what was asked for a session that is over.
     pub(super) fn abandon_asks_of(&mut self, session: u64) {
+        self.abandon_asks_that(|ask| ask.session == Some(session));
+    }
+
+    /// Settles what was asked for a request of the client that is answered now.
+    pub(super) fn abandon_asks_within(&mut self, request: RequestKey) {
+        self.abandon_asks_that(|ask| ask.within == Some(request));
+    }
+
+    fn open_request(&self, id: &Json) -> Option<RequestKey> {
+        self.requests.find(&RequestId::from_json(id.get())?)
+    }
+
+    fn abandon_asks_that(&mut self, over: impl Fn(&Ask) -> bool) {
         let open: Vec<u64> = self
             .asks
             .iter()
-            .filter(|(_, ask)| ask.session == Some(session))
+            .filter(|(_, ask)| over(ask))
             .map(|(id, _)| id)
             .collect();
         for id in open {

@@ -16,7 +16,7 @@ use super::super::events::{AgentEvent, CloseReason};
 use super::super::gates::{Gates, Offers};
 use super::super::methods::AgentMethodKind;
 use super::super::output::Output;
-use super::super::schema::ClientCapabilities;
+use super::super::schema::{ClientCapabilities, Patch, SessionId, SessionUpdate};
 use super::super::slab::Slab;
 use super::super::states::{Connection, Request, RequestEvent};
 use super::asks::Ask;
@@ -49,6 +49,8 @@ pub(super) struct Core {
     pub(super) turns: Slab<Turn>,
     pub(super) replays: BTreeMap<RequestKey, Replay>,
     pub(super) waiters: VecDeque<Waiter>,
+    /// Subagents whose sessions the client may cancel, and the session of each one's parent.
+    pub(super) children: BTreeMap<SessionId, u64>,
     /// Frames that waited for a session and wait no more.
     pub(super) released: VecDeque<Held>,
     /// Bytes of all frames that wait for a session.
@@ -62,6 +64,8 @@ pub(super) struct Open {
     pub(super) what: What,
     /// What the client takes in the answer.
     pub(super) gates: Gates,
+    /// Whether anything was asked within it.
+    pub(super) asks: bool,
 }
 
 /// What an open request waits for.
@@ -101,6 +105,7 @@ impl Core {
             turns: Slab::new(),
             replays: BTreeMap::new(),
             waiters: VecDeque::new(),
+            children: BTreeMap::new(),
             released: VecDeque::new(),
             held_bytes: 0,
         }
@@ -150,6 +155,23 @@ impl Core {
             .frame(|out| write_notification(out, method, params));
     }
 
+    /// An update of this session goes out: what it says of a subagent is what the client may do with
+    /// it from then on.
+    pub(super) fn tells_of_child(&mut self, session: u64, update: &SessionUpdate) {
+        let SessionUpdate::SubagentUpdate(update) = update else {
+            return;
+        };
+        match &update.capabilities {
+            Patch::Absent => {}
+            Patch::Value(may) if may.cancel.is_some() => {
+                self.children.insert(update.session_id.clone(), session);
+            }
+            Patch::Value(_) | Patch::Null => {
+                self.children.remove(&update.session_id);
+            }
+        }
+    }
+
     fn settle(&mut self, key: RequestKey) -> Option<(RequestId, Open)> {
         let (id, open) = self.requests.settle(key)?;
         // Open requests are open or cancelled, and both can be answered.
@@ -157,6 +179,9 @@ impl Core {
             .on(RequestEvent::Answer)
             .expect("an open request can be answered");
         self.replays.remove(&key);
+        if open.asks {
+            self.abandon_asks_within(key);
+        }
         Some((id, open))
     }
 }

@@ -21,13 +21,15 @@ use crate::ids::{AskId, SessionKey, TurnKey};
 use crate::limits::Limits;
 use crate::machine::{Machine, Next, Source};
 use crate::time::{Deadline, Instant};
-use crate::wire::{FrameDecoder, RpcError};
+use crate::wire::{FrameDecoder, RequestKey, RpcError};
 
 use self::core::Core;
 use super::events::{AgentEvent, CloseReason, PeerInput, SideEffect};
 use super::gates::Gates;
 use super::methods::{AgentMethod, Asked, ClientMethod, LoadSession, Opens};
-use super::schema::{ClientCapabilities, Json, ReleaseTerminalRequest, SessionId, SessionUpdate};
+use super::schema::{
+    ClientCapabilities, ElicitationScope, Json, ReleaseTerminalRequest, SessionId, SessionUpdate,
+};
 use super::states::Connection;
 
 /// The agent's side of one connection.
@@ -102,13 +104,24 @@ impl AgentSide {
         self.core.turn(key.number())
     }
 
-    /// Asks the client. `NotOffered` unless it advertised the method; `Gone` if the session or the
-    /// connection is over. [`AgentEvent::Settled`] follows.
+    /// Asks the client. `NotOffered` unless it advertised the method; `Gone` if the session, the
+    /// request of the client that it belongs to, or the connection is over. [`AgentEvent::Settled`]
+    /// follows.
     pub fn ask<M: ClientMethod>(
         &mut self,
         request: &M::Request,
     ) -> Result<AskId, CommandError<()>> {
         self.core.ask::<M>(request)
+    }
+
+    /// The scope of a question that belongs to a request of the client and to no session, such as one
+    /// that has to be asked before there is a session (ACP page: elicitation). None if the request is
+    /// settled already. A question that is open when its request is answered is withdrawn, and
+    /// settled as cancelled.
+    pub fn scope_of(&self, request: RequestKey) -> Option<ElicitationScope> {
+        let id = self.core.requests.id(request)?;
+        let request_id = Json::of(id)?;
+        Some(ElicitationScope::Request { request_id })
     }
 
     /// Asks the client by a vendor's method (its name begins with `_`).

@@ -181,6 +181,7 @@ impl Core {
             State::Over => {
                 self.release(key);
                 self.sessions.remove(key);
+                self.children.retain(|_, parent| *parent != key);
                 self.abandon_asks_of(key);
             }
             State::Opening | State::Reopening | State::Closing | State::Removing => {}
@@ -335,6 +336,7 @@ impl Core {
         };
         let (id, gates) = (session.id.clone(), session.gates);
         if let Some(update) = gates.fit(update) {
+            self.tells_of_child(key, &update);
             self.output.update(&id, &update);
         }
     }

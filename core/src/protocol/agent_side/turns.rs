@@ -348,6 +348,8 @@ impl TurnMut<'_> {
         }
         turn.tools.set(change);
         self.core.output.update(&turn.id, &update);
+        let session = turn.session;
+        self.core.tells_of_child(session, &update);
         Ok(())
     }
 

@@ -17,7 +17,9 @@ use super::super::methods::{
     WaitForTerminalExit, WriteTextFile,
 };
 use super::super::schema::object::Unquoted;
-use super::super::schema::{CompleteElicitationNotification, Json, SessionNotification};
+use super::super::schema::{
+    CompleteElicitationNotification, ElicitationScope, Json, SessionNotification,
+};
 use super::super::states::{ConnectionEvent, NotAllowed, Request, RequestEvent};
 use super::{Core, Open};
 
@@ -226,6 +228,15 @@ impl Core {
             }
             K::CreateElicitation => {
                 let request = self.decode::<CreateElicitation>(key, params)?;
+                if let ElicitationScope::Request { request_id } = &request.scope {
+                    let id = RequestId::from_json(request_id.get()).and_then(|id| id.as_u64());
+                    if id.is_none_or(|id| self.asks.get(id).is_none()) {
+                        self.out_of_turn(NotAllowed {
+                            state: Request::Settled.name(),
+                            event: "elicitation/create",
+                        });
+                    }
+                }
                 let asked = Asked::new(key);
                 ClientEvent::CreateElicitation { asked, request }
             }

@@ -320,3 +320,120 @@ fn both_close_when_the_client_is_done() {
     pair.agent.input(PeerInput::PeerFinished);
     assert_eq!(pair.agent.closed, Some(CloseReason::Finished));
 }
+
+/// A client that takes forms.
+fn with_forms() -> ClientCapabilities {
+    serde_json::from_str(r#"{"elicitation":{"form":{}}}"#).unwrap()
+}
+
+fn form(scope: ElicitationScope) -> CreateElicitationRequest {
+    let requested_schema = Json::from_text(r#"{"type":"object","properties":{}}"#).unwrap();
+    CreateElicitationRequest::new(scope, "m", ElicitationMode::Form { requested_schema })
+}
+
+#[test]
+fn a_question_before_there_is_a_session_is_for_its_request() {
+    use crate::error::CommandError::Gone;
+    let mut pair = Pair::new(with_forms());
+    let authenticate = AuthenticateRequest::new("setup");
+    let ours = pair.client.request::<methods::Authenticate>(&authenticate);
+    pair.drive();
+    let Some(AgentEvent::Authenticate { asked, .. }) = pair.agent.events.pop() else {
+        panic!()
+    };
+    let key = asked.key();
+    let scope = pair.agent.side.scope_of(key).expect("it waits");
+    let question = form(scope);
+    let ask = pair.agent.side.ask::<methods::CreateElicitation>(&question);
+    let ask = ask.expect("forms are taken");
+    pair.drive();
+    let Some(ClientEvent::CreateElicitation {
+        asked: card,
+        request,
+    }) = pair.heard.pop()
+    else {
+        panic!("{:?}", pair.heard)
+    };
+    assert_eq!(request, question);
+    let yes = CreateElicitationResponse::new(ElicitationAction::Accept { content: None });
+    pair.client.answer(card, Ok(yes.clone()));
+    pair.drive();
+    let answer = ClientAnswer::CreateElicitation(Ok(yes));
+    assert_eq!(pair.agent.events, [AgentEvent::Settled { ask, answer }]);
+    pair.agent.events.clear();
+    let done = Ok(AuthenticateResponse::default());
+    pair.agent.side.answer(asked, done);
+    pair.drive();
+    let answered = pair.heard.pop();
+    assert!(
+        matches!(answered, Some(ClientEvent::Answered { ask, .. }) if ask == ours),
+        "{answered:?}"
+    );
+    // Nothing is for a request that is answered.
+    assert_eq!(pair.agent.side.scope_of(key), None);
+    let late = pair.agent.side.ask::<methods::CreateElicitation>(&question);
+    assert_eq!(late, Err(Gone(())));
+    assert_eq!(pair.faults(), 0, "{:?}", pair.heard);
+
+    // A client sees that a question is for nothing that it asked.
+    for id in ["99", "\"1\"", "null"] {
+        let frame = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":70,\"method\":\"elicitation/create\",\"params\":{{\"requestId\":{id},\
+             \"message\":\"m\",\"mode\":\"form\",\"requestedSchema\":{{}}}}}}\n"
+        );
+        let mut pair = Pair::new(with_forms());
+        let line = PeerInput::Received(frame.as_bytes());
+        pair.client.handle_input(Instant::ZERO, line);
+        pair.drive();
+        assert_eq!(pair.faults(), 1, "{id}: {:?}", pair.heard);
+    }
+}
+
+#[test]
+fn a_question_that_is_open_when_its_request_is_answered_is_withdrawn_first() {
+    for id in [
+        "7",
+        "\"7\"",
+        "\"\\u0061\"",
+        "123456789012345678901234567890",
+    ] {
+        let mut agent = Agent::ready_for(r#"{"elicitation":{"form":{}}}"#);
+        agent.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"authenticate","params":{{"methodId":"x"}}}}"#
+        ));
+        let Some(AgentEvent::Authenticate { asked, .. }) = agent.events.pop() else {
+            panic!()
+        };
+        let scope = agent.side.scope_of(asked.key()).expect("it waits");
+        let ask = agent.side.ask::<methods::CreateElicitation>(&form(scope));
+        let ask = ask.expect("forms are taken");
+        agent.drain();
+        let asks = format!(r#""params":{{"requestId":{id},"message":"m""#);
+        let sent = agent.sent();
+        assert!(sent.len() == 1 && sent[0].contains(&asks), "{sent:?}");
+        // The client takes its request back: it is the embedder that answers it.
+        agent.send(&notification(
+            "$/cancel_request",
+            &format!(r#"{{"requestId":{id}}}"#),
+        ));
+        let taken = AgentEvent::CancelRequest { key: asked.key() };
+        assert_eq!(agent.events, [taken]);
+        agent.events.clear();
+        agent.side.answer(asked, Err(RpcError::cancelled()));
+        agent.drain();
+        let sent = agent.sent();
+        let withdrawn = format!(r#""method":"$/cancel_request","params":{{"requestId":{ask}}}"#);
+        assert!(sent[0].contains(&withdrawn), "{sent:?}");
+        assert!(
+            sent[1].contains(&format!(r#""id":{id},"error":{{"code":-32800"#)),
+            "{sent:?}"
+        );
+        let answer = ClientAnswer::CreateElicitation(Err(RpcError::cancelled()));
+        assert_eq!(agent.events, [AgentEvent::Settled { ask, answer }]);
+        agent.events.clear();
+        agent.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{ask},"result":{{"action":"accept"}}}}"#
+        ));
+        assert_eq!((agent.events.len(), agent.sent().len()), (0, 0));
+    }
+}

@@ -346,3 +346,60 @@ fn sessions_do_not_mix() {
     }
     assert_eq!(sent.len(), 100);
 }
+
+#[test]
+fn a_subagent_is_cancelled_only_while_it_was_said_that_it_can_be() {
+    let update = |capabilities: Patch<SubagentSessionCapabilities>| {
+        let mut update = SubagentUpdate::new("s.1");
+        update.capabilities = capabilities;
+        SessionUpdate::SubagentUpdate(update)
+    };
+    let can = || {
+        let mut may = SubagentSessionCapabilities::default();
+        may.cancel = Some(Marker::default());
+        Patch::Value(may)
+    };
+    let cannot = || Patch::Value(SubagentSessionCapabilities::default());
+    for (declared, said, cancelled) in [
+        (r#"{"subagents":{}}"#, vec![can()], true),
+        (r#"{"subagents":{}}"#, vec![can(), Patch::Absent], true),
+        (r#"{"subagents":{}}"#, vec![can(), Patch::Null], false),
+        (r#"{"subagents":{}}"#, vec![can(), cannot()], false),
+        (r#"{"subagents":{}}"#, vec![cannot()], false),
+        (r#"{"subagents":{}}"#, vec![], false),
+        // Who is not told of it cannot know.
+        ("{}", vec![can()], false),
+    ] {
+        for in_turn in [true, false] {
+            let (mut agent, key) = Agent::ready_for(declared).with_session("s");
+            let turn = agent.prompt(1, "s");
+            for capabilities in &said {
+                let update = update(capabilities.clone());
+                if in_turn {
+                    let mut turn = agent.side.turn(turn).expect("it runs");
+                    turn.update(&update).expect("there is room");
+                } else {
+                    let mut session = agent.side.session(key).expect("it is open");
+                    session.notify(&update);
+                }
+            }
+            agent.drain();
+            agent.sent();
+            agent.send(&cancel("s.1"));
+            let subagent = "s.1".into();
+            let event = AgentEvent::CancelSubagent {
+                session: key,
+                subagent,
+            };
+            let expected = Vec::from_iter(cancelled.then_some(event));
+            assert_eq!(agent.events, expected, "{declared} {said:?}");
+            assert!(agent.sent().is_empty());
+            agent.events.clear();
+            // It goes with the session of its parent.
+            agent.finish(turn, StopReason::EndTurn);
+            agent.side.forget(key);
+            agent.send(&cancel("s.1"));
+            assert_eq!(agent.events, []);
+        }
+    }
+}
