@@ -38,6 +38,11 @@ pub struct Manners {
     pub kills: bool,
     /// Whether it keeps lines, and so shows no newline at the end of a file.
     pub hides_end: bool,
+    /// Whether it shows CRLF as LF.
+    pub hides_returns: bool,
+    /// What it ends each line of an open file with when it saves, also an empty one behind the last
+    /// newline; none: it saves what it is given.
+    pub line_end: Option<&'static str>,
 }
 
 impl Default for Manners {
@@ -47,6 +52,18 @@ impl Default for Manners {
             refuses_by_text: false,
             kills: true,
             hides_end: false,
+            hides_returns: false,
+            line_end: None,
+        }
+    }
+}
+
+impl Manners {
+    /// A text that it was given for an open file, as it saves it.
+    fn saved(&self, text: &str) -> String {
+        match self.line_end {
+            None => text.into(),
+            Some(end) => text.split('\n').flat_map(|line| [line, end]).collect(),
         }
     }
 }
@@ -82,8 +99,10 @@ pub struct Editor {
     pub buffers: BTreeMap<String, String>,
     /// Files that it does not write.
     pub locked: BTreeSet<String>,
-    /// Every file it wrote, in order.
+    /// Every file it wrote, in order, as it was told to.
     pub writes: Vec<(String, String)>,
+    /// The same in its own form.
+    pub files: Vec<(String, String)>,
     /// Whether what it writes reaches the disk too, and how much of it did.
     pub saves: Option<usize>,
     /// The form of its answers.
@@ -154,12 +173,12 @@ impl Editor {
     }
 
     /// What it has to save, if it does.
-    pub fn take_unsaved(&mut self) -> &[(String, String)] {
+    pub fn take_unsaved(&mut self) -> Vec<(String, String)> {
         let Some(saved) = &mut self.saves else {
-            return &[];
+            return Vec::new();
         };
         let from = std::mem::replace(saved, self.writes.len());
-        &self.writes[from..]
+        self.files[from..].to_vec()
     }
 
     /// The next answer that is due, and when.
@@ -252,11 +271,13 @@ impl Editor {
         Some(match method {
             "fs/read_text_file" => match self.buffers.get(&text("path")) {
                 Some(content) => {
-                    let lines = content.strip_suffix('\n').unwrap_or(content);
-                    let shown = if self.manners.hides_end {
-                        lines
-                    } else {
-                        content
+                    let content = match self.manners.hides_returns {
+                        true => content.replace("\r\n", "\n"),
+                        false => content.clone(),
+                    };
+                    let shown = match self.manners.hides_end {
+                        true => content.strip_suffix('\n').unwrap_or(&content),
+                        false => &content,
                     };
                     Ok(json!({"content": shown}))
                 }
@@ -270,7 +291,12 @@ impl Editor {
             }
             "fs/write_text_file" => {
                 self.writes.push((text("path"), text("content")));
-                self.buffers.insert(text("path"), text("content"));
+                let content = match self.buffers.contains_key(&text("path")) {
+                    true => self.manners.saved(&text("content")),
+                    false => text("content"),
+                };
+                self.files.push((text("path"), content.clone()));
+                self.buffers.insert(text("path"), content);
                 Ok(self.manners.written.clone())
             }
             "elicitation/create" => {

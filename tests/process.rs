@@ -374,9 +374,9 @@ impl Running {
         };
         let heard = editor.hear(Moment::ZERO, frame);
         for (path, text) in editor.take_unsaved() {
-            let folder = Path::new(path).parent().expect("a file is in a folder");
+            let folder = Path::new(&path).parent().expect("a file is in a folder");
             std::fs::create_dir_all(folder).expect("folders");
-            std::fs::write(path, text).expect("the workspace can be written");
+            std::fs::write(&path, text).expect("the workspace can be written");
         }
         let said: Vec<_> = std::iter::from_fn(|| editor.take(Moment::ZERO)).collect();
         if !said.is_empty() {

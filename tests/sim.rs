@@ -392,7 +392,7 @@ impl Sim {
                     let heard = |editor: &mut Editor| {
                         let heard = editor.hear(now, &frame);
                         for (path, text) in editor.take_unsaved() {
-                            disk.save(path, text);
+                            disk.save(&path, &text);
                         }
                         heard
                     };

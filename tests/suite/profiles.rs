@@ -20,7 +20,7 @@ use reasonix_tests::world::{Command, World};
 const HOME: &str = "/home/user/.reasonix";
 
 /// What a client is, and of which kind its values are.
-const MEMBERS: [(&str, &str); 17] = [
+const MEMBERS: [(&str, &str); 19] = [
     // What people call it, and what the doctor calls it.
     ("name", "text"),
     ("doctor", "text"),
@@ -46,6 +46,10 @@ const MEMBERS: [(&str, &str); 17] = [
     ("dismissed", "object"),
     // It keeps lines: the newline at the end of a file is not in what it says of it.
     ("hides_last_newline", "bool"),
+    // It says LF for CRLF.
+    ("hides_returns", "bool"),
+    // It ends every line of an open file when it saves, also the empty one behind the last newline.
+    ("ends_last_line", "bool"),
     // The result of a file that it wrote.
     ("written", "object or null"),
     // "error" or "text": how it tells that it did not write a file.
@@ -349,6 +353,8 @@ impl<'a> Client<'a> {
                 refuses_by_text: profile["refuses_by"] == "text",
                 kills: profile["kills_terminals"] == true,
                 hides_end: profile["hides_last_newline"] == true,
+                hides_returns: profile["hides_returns"] == true,
+                line_end: (profile["ends_last_line"] == true).then_some("\n"),
             },
             ..Editor::default()
         };
@@ -567,6 +573,10 @@ fn day(profile: &Value, ground: &mut Ground) {
         assert_eq!(diff["newText"], *shown("ALPHA\nbeta\n"), "{name}");
     }
     let mut written = vec![(ground.path("a.txt"), "ALPHA\nbeta\n".to_string())];
+    if client.does("ends_last_line") {
+        // It made an empty line of the last newline, and is given the text without it.
+        written.push((ground.path("a.txt"), "ALPHA\nbeta".to_string()));
+    }
     assert_eq!(client.peer.editor().writes, written, "{name}");
 
     // A file that was not there.
@@ -744,7 +754,7 @@ fn profiles() -> Vec<Value> {
 #[test]
 fn every_profile_says_all_there_is_to_know_and_nothing_else() {
     let profiles = profiles();
-    assert_eq!(profiles.len(), 8);
+    assert_eq!(profiles.len(), 9);
     let mut members: BTreeSet<_> = MEMBERS.iter().map(|(name, _)| *name).collect();
     members.insert(ENDS);
     for profile in profiles {

@@ -22,7 +22,8 @@ use crate::model::{ModelCall, ToolUse};
 use crate::permission::{Action, Grant, Verdict};
 use crate::time::{Deadline, Instant};
 use crate::tools::{
-    self, Answer, Assignment, Class, JobId, Step, ToolOutcome, ToolRun, ToolState, Workspace,
+    self, Answer, Assignment, Class, EditorText, JobId, Step, ToolOutcome, ToolRun, ToolState,
+    Workspace,
 };
 
 const NOT_BEGUN: &str = "Cancelled by the person before it began.";
@@ -288,6 +289,12 @@ impl Batch {
             slot.call = None;
         }
         slot.run.handle_news(now, news, workspace, state);
+    }
+
+    pub(super) fn editor_shows(&mut self, id: CallId, text: EditorText) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == Some(id)) {
+            slot.run.editor_shows(text);
+        }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {

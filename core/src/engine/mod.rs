@@ -76,7 +76,7 @@ use crate::permission::{Grant, Posture, Rules};
 use crate::secret::Secrets;
 use crate::settings::PauseUnverified;
 use crate::time::{Deadline, Instant};
-use crate::tools::{self, Answer, JobId, Skill, ToolState, Web, Workspace};
+use crate::tools::{self, Answer, EditorText, JobId, Skill, ToolState, Web, Workspace};
 
 use goal::Pursuit;
 use mode::Mode;
@@ -648,6 +648,21 @@ impl Engine {
             turn.handle_news(cx, id, news, &self.workspace, &mut self.state);
         }
         self.settle(cx);
+    }
+
+    /// What the call brings is the text of an editor, which the file on the disk has not. To be said
+    /// before its news.
+    pub fn editor_shows(&mut self, id: CallId, text: EditorText) {
+        if let Some(child) = self.child_mut() {
+            child.editor_shows(id, text);
+        }
+        if let Some(Turn {
+            phase: Phase::Tools(batch),
+            ..
+        }) = &mut self.turn
+        {
+            batch.editor_shows(id, text);
+        }
     }
 
     /// The person decided. A card that is not open any more is ignored.

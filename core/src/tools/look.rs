@@ -11,6 +11,7 @@ use super::args::Args;
 use super::paths::{self, Place};
 use super::run::{Begun, Context, Event, Work};
 use super::state::digest;
+use super::step::EditorText;
 use super::text;
 use super::workspace::Workspace;
 use crate::call::{Call, Contents, Cut, FileKind, Found, Listing, Outcome, Pattern, Search};
@@ -187,8 +188,15 @@ impl Look {
         cx.state.know(&place.target.real, digest(&contents.bytes));
         // Before long lines are cut, and keys in them.
         cx.ws.secrets.redact(&mut file);
-        match number_lines(&file, *offset, *limit, cx.ws) {
-            Ok(numbered) => cx.succeed(numbered),
+        let note = cx.editor_text().map_or("", |text| match text {
+            EditorText::Differs => DIFFERS,
+            EditorText::Old => OLD,
+        });
+        match number_lines(&file, *offset, *limit, note.len(), cx.ws) {
+            Ok(mut numbered) => {
+                numbered.push_str(note);
+                cx.succeed(numbered);
+            }
             Err(why) => cx.fail(format!("{}: {why}", self.asked)),
         }
     }
@@ -243,8 +251,22 @@ impl Look {
     }
 }
 
-/// Lines with their numbers, as many as were asked for and fit, and where to go on.
-fn number_lines(file: &str, offset: u64, limit: u64, ws: &Workspace) -> Result<String, String> {
+/// What the model is told of a text that is an editor's.
+const DIFFERS: &str = "\n[this is the text in the editor: it is not saved, or the file has changed \
+    on the disk; commands see the file on the disk]";
+const OLD: &str = "\n[this is the text in the editor, as it was before the file changed on the disk; \
+    commands see the file on the disk, and it cannot be changed here until it is saved or loaded \
+    again in the editor]";
+
+/// Lines with their numbers, as many as were asked for and fit beside a note of so many bytes, and
+/// where to go on.
+fn number_lines(
+    file: &str,
+    offset: u64,
+    limit: u64,
+    note: usize,
+    ws: &Workspace,
+) -> Result<String, String> {
     let total = file.lines().count() as u64;
     if total == 0 && offset == 0 {
         return Ok("(empty file)".into());
@@ -255,7 +277,7 @@ fn number_lines(file: &str, offset: u64, limit: u64, ws: &Workspace) -> Result<S
         ));
     }
     // Room for the last line, which says how to go on.
-    let room = ws.limits.max_tool_result.saturating_sub(128);
+    let room = ws.limits.max_tool_result.saturating_sub(128 + note);
     let max_line = ws.limits.max_line;
     let mut out = String::new();
     let mut next = offset;

@@ -46,8 +46,8 @@ pub use skill::Skill;
 pub(crate) use state::digest;
 pub use state::{JobId, ToolState};
 pub use step::{
-    Answer, AnswerKind, Assignment, Card, Choice, Diff, Location, Proposal, Question, Step, Todo,
-    TodoStatus, ToolOutcome,
+    Answer, AnswerKind, Assignment, Card, Choice, Diff, EditorText, Location, Proposal, Question,
+    Step, Todo, TodoStatus, ToolOutcome,
 };
 pub use task::is_for_subagents;
 pub(crate) use web::is_web;

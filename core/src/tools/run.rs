@@ -11,7 +11,7 @@ use super::args::{self, Args};
 use super::catalogue::{self, Class};
 use super::kind::ToolKind;
 use super::state::ToolState;
-use super::step::{Answer, Card, Diff, Location, Proposal, Step, ToolOutcome};
+use super::step::{Answer, Card, Diff, EditorText, Location, Proposal, Step, ToolOutcome};
 use super::workspace::Workspace;
 use super::{
     add_root, bash, change, entry, external, goal, look, paths, session, skill, task, text, web,
@@ -131,6 +131,7 @@ impl ToolRun {
         match self.flow.steps.pop_front() {
             Some(Step::Call(call)) => {
                 self.flow.path = path_of(&call).map(Into::into);
+                self.flow.editor = None;
                 self.flow.opened = Some(now);
                 Step::Call(call)
             }
@@ -231,6 +232,14 @@ impl ToolRun {
             | Event::Bytes(_)
             | Event::Due
             | Event::Idle => {}
+        }
+    }
+
+    /// The file that the open call reads was given by an editor, and is not so on the disk. To be said
+    /// before the news of it.
+    pub fn editor_shows(&mut self, text: EditorText) {
+        if self.flow.is_open() {
+            self.flow.editor = Some(text);
         }
     }
 
@@ -376,6 +385,11 @@ impl Context<'_> {
         self.flow.opened
     }
 
+    /// Whose text the news are, if it is an editor's and not the disk's.
+    pub(super) fn editor_text(&mut self) -> Option<EditorText> {
+        self.flow.editor.take()
+    }
+
     pub(super) fn call(&mut self, call: Call) {
         self.flow.steps.push_back(Step::Call(call));
     }
@@ -421,6 +435,8 @@ pub(super) struct Flow {
     /// A root that is looked for, before the run ends as it would.
     checking: Option<String>,
     opened: Option<Instant>,
+    /// What is known of the text that the open call brings.
+    editor: Option<EditorText>,
     cancelled: bool,
     over: bool,
 }

@@ -208,6 +208,16 @@ impl ToolOutcome {
     }
 }
 
+/// How the text that an editor showed of a file stands to the file on the disk, where they are not
+/// the same but for line ends, a byte order mark and a last newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditorText {
+    /// It is another: not saved, or changed on the disk before it was first read.
+    Differs,
+    /// The disk has changed since it was read, and the editor shows it as it was.
+    Old,
+}
+
 /// A question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -21,7 +21,9 @@ fn a_read_falls_back_to_the_disk() {
         (Habit::Never, 10 * SECOND),
         (Habit::Late(11 * SECOND), 10 * SECOND),
     ];
-    let rows = good.map(|row| (row, "unsaved"));
+    let told = "unsaved\n[this is the text in the editor: it is not saved, or the file has changed on \
+        the disk; commands see the file on the disk]";
+    let rows = good.map(|row| (row, told));
     let rows = rows.into_iter().chain(bad.map(|row| (row, "saved")));
     for ((habit, takes), text) in rows {
         let editor = always(
@@ -436,4 +438,86 @@ fn nothing_is_written_while_the_editor_shows_a_file_as_it_was_before_the_disk_ch
         (&*end, &*disk, written.len()),
         ("failed", "beta, by make\n", 0)
     );
+}
+
+#[test]
+fn the_model_is_told_when_the_editor_shows_another_text_than_the_disk_has() {
+    let shown = |hides_end, disk: &str, buffer: &str| {
+        let mut editor = open_buffer("/w/a.txt", buffer);
+        editor.manners.hides_end = hides_end;
+        editor.manners.hides_returns = hides_end;
+        let world = world(&[("a.txt", disk)]);
+        turn(fs(true, false), editor, world, &[read()]).result()
+    };
+    for (disk, buffer, told) in [
+        ("a\nb\n", "a\nb\n", false),
+        ("a\r\nb\r\n", "a\r\nb\r\n", false),
+        ("a\nb\n", "a\nb\nc\n", true),
+        ("", "a\n", true),
+    ] {
+        for hides in [true, false] {
+            let text = shown(hides, disk, buffer);
+            let seen = text.contains("\n[this is the text in the editor: it is not saved");
+            assert_eq!(seen, told, "{disk:?} {text}");
+        }
+    }
+    // A command changes the disk after it was read, and the editor does not load it again.
+    let editor = open_buffer("/w/a.txt", "beta\n");
+    let config = scripted(&[read(), make(), read()]);
+    let world = world(&[("a.txt", "beta\n")]);
+    let (mut sim, session) = start(fs(true, true), editor, world, config);
+    sim.send(&json::prompt(1, &session, "go"));
+    sim.until("a command", |sim| !sim.world.ran.is_empty());
+    sim.world.disk.save("/w/a.txt", "beta, by make\n");
+    sim.answer(1);
+    let texts: Vec<String> = sim.frames.iter().map(Value::to_string).collect();
+    let told = |text: &str| texts.iter().filter(|frame| frame.contains(text)).count();
+    let old = "[this is the text in the editor, as it was before the file changed on the disk";
+    assert_eq!(told(old), 1, "{texts:#?}");
+    assert_eq!(told("[this is the text in the editor: "), 0);
+    sim.finish();
+    sim.laws.check();
+}
+
+#[test]
+fn line_ends_and_the_end_of_a_file_stay_whatever_the_editor_makes_of_them() {
+    let edited = |editor: Editor, before: &str, calls: &[(&'static str, Value)]| {
+        let world = world(&[("a.txt", before)]);
+        let seen = turn(fs(true, true), editor, world, calls);
+        let ends = seen.ends.clone();
+        assert!(ends.iter().all(|end| end == "completed"), "{ends:?}");
+        (seen.file("/w/a.txt"), seen.editor().writes.len())
+    };
+    let calls = [read(), edit("b", "B"), edit("c", "C")];
+    for (before, after) in [
+        ("a\nb\nc\n", "a\nB\nC\n"),
+        ("a\r\nb\r\nc\r\n", "a\r\nB\r\nC\r\n"),
+        ("a\r\nb\nc\r\n", "a\r\nB\nC\r\n"),
+    ] {
+        // It writes what it is given, and shows the file so.
+        for (hides_returns, hides_end) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let mut editor = open_buffer("/w/a.txt", before);
+            editor.saves = Some(0);
+            editor.manners.hides_returns = hides_returns;
+            editor.manners.hides_end = hides_end;
+            let (file, writes) = edited(editor, before, &calls);
+            assert_eq!(file, after, "{hides_returns} {hides_end}");
+            let twice = hides_returns && before.contains('\r');
+            assert_eq!(writes, if twice { 4 } else { 2 }, "{before:?}");
+        }
+    }
+    // It keeps lines and ends each of them in its own way when it saves.
+    for (before, after, end) in [
+        ("a\nb\nc\n", "a\nB\nC\n", "\n"),
+        ("a\r\nb\r\nc\r\n", "a\r\nB\r\nC\r\n", "\r\n"),
+    ] {
+        let mut editor = open_buffer("/w/a.txt", before);
+        editor.saves = Some(0);
+        editor.manners.hides_returns = true;
+        editor.manners.line_end = Some(end);
+        let (file, writes) = edited(editor, before, &calls);
+        assert_eq!((&*file, writes), (after, 4));
+    }
 }

@@ -17,14 +17,21 @@
 //! | | a write: a text, an error, too late; it is as it must be | `Writing` | asks the editor to write |
 //! | | the same, and the editor does not write | over | the write, on the disk |
 //! | | a write: not as it must be, or on an old text | over | the fault: nothing is written |
-//! | `Writing` | written | over | written |
+//! | `Writing` | written | `Checking` | looks at the disk once more |
 //! | | an error, too late | over | the fault: the disk stays as it is |
+//! | `Checking` | other line ends or another end than the file had | `Mending` | asks the editor to write them |
+//! | | anything else, a fault | over | written |
+//! | `Mending` | written, an error, too late | over | written |
 //!
 //! A write is never repeated on the disk once the editor was asked: it could happen twice. What it
 //! must find is compared with the editor's text, since that is what the model saw. That text is old if
 //! the disk has changed while the editor went on showing it: what a command wrote there since would be
 //! lost under it. Editors that keep lines show no newline at the end of a file: where that is all they do
 //! not show, it is put back.
+//!
+//! Some editors show LF for CRLF and write what they are given byte by byte, others end a text that ends
+//! with a newline by an empty line. Both change what nobody asked for. What became of the file says
+//! which it is, and it is asked once more, for a text that such an editor makes the right file of.
 
 use alloc::format;
 use alloc::string::String;
@@ -34,7 +41,7 @@ use crate::call::{Call, Contents, Expect, Outcome, Write};
 use crate::error::{IoFault, IoKind};
 use crate::limits::Limits;
 use crate::time::{Duration, Instant};
-use crate::tools::digest;
+use crate::tools::{EditorText, digest};
 
 /// What a client takes of files. Each may be there without the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +68,7 @@ impl Seen {
     /// Whether the disk has changed, and the editor goes on showing what it showed.
     fn is_old(&self, text: &str, disk: &[u8]) -> bool {
         let now = Self::of(text, disk);
-        self.text == now.text
-            && self.disk != now.disk
-            && as_on_disk(disk, text.as_bytes().into()) != disk
-            && !hides_end(text, disk)
+        self.text == now.text && self.disk != now.disk && !is_same(text, disk)
     }
 }
 
@@ -75,14 +79,21 @@ pub(super) struct FileRoute {
     takes: Takes,
     stage: Stage,
     seen: Option<Seen>,
+    shows: Option<EditorText>,
     due: Option<Instant>,
     read_time: Duration,
     write_time: Duration,
+    /// The largest file that is looked at, bytes.
+    max: u64,
 }
 
 #[derive(Debug)]
 enum Job {
-    Read { path: String, max: u64 },
+    Read {
+        path: String,
+        beneath: Option<String>,
+        max: u64,
+    },
     Write(Write),
 }
 
@@ -91,7 +102,16 @@ enum Stage {
     Disk,
     /// With the bytes on the disk.
     Buffer(Vec<u8>),
-    Writing,
+    Writing(Sent),
+    Checking(Sent),
+    Mending,
+}
+
+/// What an editor was asked to write, and what was on the disk before, if there was a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sent {
+    text: String,
+    before: Option<Vec<u8>>,
 }
 
 /// What happened to a file call.
@@ -114,6 +134,8 @@ pub(super) enum FileStep {
     Read,
     /// Ask the editor to write this.
     Write(String),
+    /// Look at the disk by this call; [`FileEvent::Disk`] follows.
+    Look(Call),
     /// Over: the call is the disk's affair.
     OnDisk(Call),
     /// Over, so.
@@ -131,11 +153,12 @@ impl FileRoute {
         limits: &Limits,
         seen: impl Fn(&str) -> Option<Seen>,
     ) -> Result<(Self, Call), Call> {
-        let job = if let Call::Read { path, max, .. } = &call
+        let job = if let Call::Read { path, beneath, max } = &call
             && takes.reads
         {
             Job::Read {
                 path: path.clone(),
+                beneath: beneath.clone(),
                 max: *max,
             }
         } else if let Call::Write(write) = &call
@@ -145,27 +168,22 @@ impl FileRoute {
         } else {
             return Err(call);
         };
-        let look = match &job {
-            Job::Read { .. } => call,
-            Job::Write(write) => Call::Read {
-                path: write.path.clone(),
-                beneath: write.beneath.clone(),
-                max: limits.max_file,
-            },
-        };
         let path = match &job {
             Job::Read { path, .. } => path,
             Job::Write(write) => &write.path,
         };
         let route = Self {
             seen: seen(path),
+            shows: None,
             job,
             takes,
             stage: Stage::Disk,
             due: None,
             read_time: limits.editor_read,
             write_time: limits.editor_write,
+            max: limits.max_file,
         };
+        let look = route.look();
         Ok((route, look))
     }
 
@@ -182,25 +200,48 @@ impl FileRoute {
         self.seen
     }
 
+    /// How a text that was read stands to the disk, if it is not the same.
+    pub(super) fn shows(&self) -> Option<EditorText> {
+        self.shows
+    }
+
+    /// Whether the editor has written it, whatever is still to be said of its form.
+    pub(super) fn is_written(&self) -> bool {
+        matches!(self.stage, Stage::Checking(_) | Stage::Mending)
+    }
+
     /// When it wants [`FileEvent::Due`].
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
     pub(super) fn on(&mut self, now: Instant, event: FileEvent) -> FileStep {
-        match (&self.stage, event) {
+        match (&mut self.stage, event) {
             (Stage::Disk, FileEvent::Disk(found)) => self.looked(now, found),
             (Stage::Buffer(_), FileEvent::Text(text)) => self.heard(now, text.ok()),
             (Stage::Buffer(_), FileEvent::Due) => self.heard(now, None),
-            (Stage::Writing, FileEvent::Written(Ok(()))) => {
+            (Stage::Writing(sent), FileEvent::Written(Ok(()))) => {
                 self.seen = None;
-                over(Outcome::Written)
+                self.due = None;
+                self.stage = Stage::Checking(core::mem::take(sent));
+                FileStep::Look(self.look())
             }
-            (Stage::Writing, FileEvent::Written(Err(why))) => {
+            (Stage::Checking(sent), FileEvent::Disk(found)) => {
+                let mended = found.ok().and_then(|found| sent.mended(&found));
+                let Some(text) = mended else {
+                    return over(Outcome::Written);
+                };
+                self.stage = Stage::Mending;
+                self.due = Some(now.plus(self.write_time));
+                FileStep::Write(text)
+            }
+            // It was written, in whatever form.
+            (Stage::Mending, FileEvent::Written(_) | FileEvent::Due) => over(Outcome::Written),
+            (Stage::Writing(_), FileEvent::Written(Err(why))) => {
                 let why = format!("the editor did not write it: {why}");
                 fault(IoKind::Other, why)
             }
-            (Stage::Writing, FileEvent::Due) => fault(
+            (Stage::Writing(_), FileEvent::Due) => fault(
                 IoKind::TimedOut,
                 format!(
                     "the editor did not say within {} s whether it wrote it; read it again",
@@ -209,7 +250,23 @@ impl FileRoute {
             ),
             (Stage::Disk, FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due)
             | (Stage::Buffer(_), FileEvent::Disk(_) | FileEvent::Written(_))
-            | (Stage::Writing, FileEvent::Disk(_) | FileEvent::Text(_)) => FileStep::Nothing,
+            | (Stage::Writing(_) | Stage::Mending, FileEvent::Disk(_) | FileEvent::Text(_))
+            | (Stage::Checking(_), FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due) => {
+                FileStep::Nothing
+            }
+        }
+    }
+
+    /// The call that looks at the file.
+    fn look(&self) -> Call {
+        let (path, beneath, max) = match &self.job {
+            Job::Read { path, beneath, max } => (path, beneath, *max),
+            Job::Write(write) => (&write.path, &write.beneath, self.max),
+        };
+        Call::Read {
+            path: path.clone(),
+            beneath: beneath.clone(),
+            max,
         }
     }
 
@@ -255,10 +312,15 @@ impl FileRoute {
         };
         match &self.job {
             Job::Read { max, .. } => {
-                if let Some(text) = &text
-                    && !old
-                {
-                    self.seen = Some(Seen::of(text, &disk));
+                if let Some(text) = &text {
+                    if !old {
+                        self.seen = Some(Seen::of(text, &disk));
+                    }
+                    self.shows = match (old, is_same(text, &disk)) {
+                        (true, _) => Some(EditorText::Old),
+                        (false, false) => Some(EditorText::Differs),
+                        (false, true) => None,
+                    };
                 }
                 let bytes = text.map_or(disk, String::into_bytes);
                 if bytes.len() as u64 > *max {
@@ -295,7 +357,10 @@ impl FileRoute {
         if self.takes.writes
             && let Ok(text) = core::str::from_utf8(&write.bytes)
         {
-            self.stage = Stage::Writing;
+            self.stage = Stage::Writing(Sent {
+                text: text.into(),
+                before: disk,
+            });
             self.due = Some(now.plus(self.write_time));
             return FileStep::Write(text.into());
         }
@@ -345,16 +410,84 @@ const MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 /// without its byte order mark and with line ends of one kind.
 fn as_on_disk(disk: &[u8], text: Vec<u8>) -> Vec<u8> {
     let mut text = text;
-    let ends = disk.iter().filter(|byte| **byte == b'\n').count();
-    let crlf = disk.windows(2).filter(|pair| pair == b"\r\n").count();
-    if crlf > 0 && crlf == ends && !text.contains(&b'\r') {
-        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-        text = lines.join(&b"\r\n"[..]);
-    }
     if disk.starts_with(MARK) && !text.starts_with(MARK) {
         text.splice(..0, MARK.iter().copied());
     }
+    if !text.contains(&b'\r') && disk.windows(2).any(|pair| pair == CRLF) {
+        text = with_ends_of(disk, &text);
+    }
     text
+}
+
+const CRLF: &[u8] = b"\r\n";
+
+/// A text with the line ends of a file. Lines at its beginning and its end that are those of the file
+/// keep theirs, and so do those between them if they are as many as before; else these get what most
+/// lines of the file have.
+fn with_ends_of(disk: &[u8], text: &[u8]) -> Vec<u8> {
+    let lines = |bytes| -> Vec<&[u8]> { <[u8]>::split_inclusive(bytes, |b| *b == b'\n').collect() };
+    let (old, new) = (lines(disk), lines(text));
+    let crlf = old.iter().filter(|line| line.ends_with(CRLF)).count();
+    let ends = old.iter().filter(|line| line.ends_with(b"\n")).count();
+    let most = 2 * crlf > ends;
+    let bare = |line: &[u8]| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        line.strip_suffix(b"\r").unwrap_or(line).len()
+    };
+    let same = |(old, new): &(&&[u8], &&[u8])| old[..bare(old)] == new[..bare(new)];
+    let first = old.iter().zip(&new).take_while(same).count();
+    let (rest_old, rest_new) = (&old[first..], &new[first..]);
+    let last = rest_old.iter().rev().zip(rest_new.iter().rev());
+    let last = last.take_while(same).count();
+    let mut out = Vec::with_capacity(text.len() + ends);
+    for (at, line) in new.iter().enumerate() {
+        let Some(line) = line.strip_suffix(b"\n") else {
+            out.extend_from_slice(line);
+            continue;
+        };
+        let own = if at < first || old.len() == new.len() {
+            old.get(at)
+        } else if at + last >= new.len() {
+            old.get(old.len() + at - new.len())
+        } else {
+            None
+        };
+        let own = own.filter(|own| own.ends_with(b"\n"));
+        let crlf = own.map_or(most, |own| own.ends_with(CRLF));
+        out.extend_from_slice(line);
+        out.extend_from_slice(if crlf { CRLF } else { b"\n" });
+    }
+    out
+}
+
+impl Sent {
+    /// What this editor has to be given for the file to be in the form that it had, by what became of
+    /// it; none: it is, or it cannot be told.
+    fn mended(&self, found: &[u8]) -> Option<String> {
+        let sent = self.text.as_bytes();
+        let want = match &self.before {
+            Some(before) if found == before.as_slice() => return None,
+            Some(before) => as_on_disk(before, sent.into()),
+            None => sent.into(),
+        };
+        if found == want.as_slice() {
+            return None;
+        }
+        // It writes what it is given.
+        if found == sent {
+            return String::from_utf8(want).ok();
+        }
+        // It ends each line, also the empty one behind the last newline.
+        let end = found.strip_prefix(want.as_slice())?;
+        let lines = want.ends_with(b"\n") && (end == b"\n" || end == CRLF);
+        let shorter = self.text.strip_suffix('\n')?;
+        lines.then(|| shorter.into())
+    }
+}
+
+/// Whether an editor's text is that of the file, in the form that editors show it.
+fn is_same(text: &str, disk: &[u8]) -> bool {
+    as_on_disk(disk, text.as_bytes().into()) == disk || hides_end(text, disk)
 }
 
 /// Whether the newline at the end of a file is all that an editor does not show of it, its form aside.
@@ -449,6 +582,15 @@ mod tests {
         route.seen()
     }
 
+    /// A look at what became of a file.
+    fn look() -> FileStep {
+        FileStep::Look(Call::Read {
+            path: "/w/f".into(),
+            beneath: Some("/w".into()),
+            max: Limits::default().max_file,
+        })
+    }
+
     fn gives(bytes: &[u8]) -> FileStep {
         over(Outcome::Read(Contents {
             bytes: bytes.into(),
@@ -485,7 +627,7 @@ mod tests {
     #[test]
     fn a_write_goes_to_the_editor_and_never_to_the_disk_after_it() {
         for (event, step) in [
-            (FileEvent::Written(Ok(())), over(Outcome::Written)),
+            (FileEvent::Written(Ok(())), look()),
             (
                 FileEvent::Written(Err("read-only".into())),
                 fault(IoKind::Other, "the editor did not write it: read-only"),
@@ -574,7 +716,8 @@ mod tests {
             let rows = vec![
                 (disk(on_disk), FileStep::Read),
                 (text(text_now), FileStep::Write(new.into())),
-                (FileEvent::Written(Ok(())), over(Outcome::Written)),
+                (FileEvent::Written(Ok(())), look()),
+                (disk(b"something else"), over(Outcome::Written)),
             ];
             let call = write(b"new", sees(text_now.as_bytes()));
             assert_eq!(check_after(now, call, BOTH, rows), None, "{text_now}");
@@ -607,6 +750,149 @@ mod tests {
             ),
         ];
         check(write(b"A", sees(b"a")), READS, rows);
+    }
+
+    #[test]
+    fn line_ends_and_the_end_of_a_file_that_an_editor_changed_are_asked_for_once_more() {
+        // What was there, what the editor shows, what it is given, what became of the file, and what it
+        // is given then.
+        for (on_disk, shown, new, found, then) in [
+            // It writes what it is given.
+            (
+                &b"a\r\nb\r\n"[..],
+                "a\nb\n",
+                "A\nb\n",
+                &b"A\nb\n"[..],
+                Some("A\r\nb\r\n"),
+            ),
+            (
+                b"a\r\nb\r\n",
+                "a\nb",
+                "A\nb\n",
+                b"A\nb\n",
+                Some("A\r\nb\r\n"),
+            ),
+            (
+                b"a\r\nb\nc\r\n",
+                "a\nb\nc\n",
+                "a\nB\nc\n",
+                b"a\nB\nc\n",
+                Some("a\r\nB\nc\r\n"),
+            ),
+            (
+                b"\xef\xbb\xbfa\n",
+                "a\n",
+                "A\n",
+                b"A\n",
+                Some("\u{feff}A\n"),
+            ),
+            // It ends each line.
+            (b"a\nb\n", "a\nb\n", "A\nb\n", b"A\nb\n\n", Some("A\nb")),
+            (
+                b"a\r\nb\r\n",
+                "a\nb\n",
+                "A\nb\n",
+                b"A\r\nb\r\n\r\n",
+                Some("A\nb"),
+            ),
+            // It is as it should be, not saved, or something that nobody can know.
+            (b"a\r\nb\r\n", "a\nb\n", "A\nb\n", b"A\r\nb\r\n", None),
+            (
+                b"a\r\nb\r\n",
+                "a\r\nb\r\n",
+                "A\r\nb\r\n",
+                b"A\r\nb\r\n",
+                None,
+            ),
+            (b"a\nb\n", "a\nb\n", "A\nb\n", b"a\nb\n", None),
+            (b"a\nb\n", "a\nb\n", "A\nb\n", b"A\n  b\n", None),
+            (b"a\nb", "a\nb", "A\nb", b"A\nb\n", None),
+            (b"a\n", "a\n", "a\n\n", b"a\n\n", None),
+        ] {
+            let written = || FileEvent::Written(Ok(()));
+            for end in [
+                written(),
+                FileEvent::Written(Err("no".into())),
+                FileEvent::Due,
+            ] {
+                let mut rows = vec![
+                    (disk(on_disk), FileStep::Read),
+                    (text(shown), FileStep::Write(new.into())),
+                    (written(), look()),
+                ];
+                match then {
+                    None => rows.push((disk(found), over(Outcome::Written))),
+                    Some(then) => {
+                        rows.push((disk(found), FileStep::Write(then.into())));
+                        rows.push((disk(found), FileStep::Nothing));
+                        rows.push((end, over(Outcome::Written)));
+                    }
+                }
+                check(write(new.as_bytes(), sees(shown.as_bytes())), BOTH, rows);
+            }
+        }
+        // A new file too.
+        let rows = vec![
+            (missing(), FileStep::Write("a\n".into())),
+            (FileEvent::Written(Ok(())), look()),
+            (disk(b"a\n\n"), FileStep::Write("a".into())),
+            (FileEvent::Written(Ok(())), over(Outcome::Written)),
+        ];
+        check(write(b"a\n", Expect::Absent), BOTH, rows);
+    }
+
+    #[test]
+    fn lines_that_are_the_files_keep_their_ends_and_others_get_what_most_have() {
+        for (disk, text, expected) in [
+            ("a\r\nb\r\n", "a\nx\nb\n", "a\r\nx\r\nb\r\n"),
+            ("a\r\nb\nc\r\n", "a\nb\nc\n", "a\r\nb\nc\r\n"),
+            ("a\r\nb\nc\r\n", "a\nB\nc\n", "a\r\nB\nc\r\n"),
+            ("a\r\nb\nc\r\n", "a\nB\nC\nc\n", "a\r\nB\r\nC\r\nc\r\n"),
+            ("a\nb\r\nc\nd\n", "a\nb\nx\nd\n", "a\nb\r\nx\nd\n"),
+            ("a\nb\r\nc", "c", "c"),
+            ("a\nb\r\nc", "a\nb\nc\nd", "a\nb\r\nc\nd"),
+            ("a\r\n", "", ""),
+            ("a\r\na\na\r\n", "a\na\n", "a\r\na\n"),
+            // It shows them itself, or there are none.
+            ("a\r\nb\r\n", "a\r\nb\n", "a\r\nb\n"),
+            ("a\nb\n", "a\nB\n", "a\nB\n"),
+            ("\u{feff}a\r\nb\n", "a\nb\n", "\u{feff}a\r\nb\n"),
+            ("\u{feff}a\n", "\u{feff}b\n", "\u{feff}b\n"),
+            ("a\n", "\u{feff}b\n", "\u{feff}b\n"),
+        ] {
+            let got = as_on_disk(disk.as_bytes(), text.into());
+            assert_eq!(
+                String::from_utf8(got),
+                Ok(expected.into()),
+                "{disk:?} {text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_that_the_disk_has_not_is_told() {
+        let shows = |seen, on_disk: &[u8], shown: &str| {
+            let (mut route, _) = FileRoute::begin(read(), BOTH, &Limits::default(), |_| seen)
+                .expect("the editor has a part in it");
+            route.on(Instant::ZERO, disk(on_disk));
+            route.on(Instant::ZERO, text(shown));
+            route.shows()
+        };
+        for (on_disk, shown, expected) in [
+            (&b"a\n"[..], "a\n", None),
+            (b"a\n", "a", None),
+            (b"\xef\xbb\xbfa\r\nb\r\n", "a\nb", None),
+            (b"a\r\nb\n", "a\nb\n", None),
+            (b"a\n", "b\n", Some(EditorText::Differs)),
+            (b"a", "a\n", Some(EditorText::Differs)),
+            (b"", "a", Some(EditorText::Differs)),
+        ] {
+            assert_eq!(shows(None, on_disk, shown), expected, "{shown:?}");
+        }
+        let seen = Some(Seen::of("a", b"a"));
+        assert_eq!(shows(seen, b"b", "a"), Some(EditorText::Old));
+        assert_eq!(shows(seen, b"b", "b"), None);
+        assert_eq!(shows(seen, b"b", "c"), Some(EditorText::Differs));
     }
 
     #[test]
@@ -669,7 +955,10 @@ mod tests {
                 (FileEvent::Written(Ok(())), FileStep::Nothing),
                 (text("a"), FileStep::Write("new".into())),
                 (text("a"), FileStep::Nothing),
-                (FileEvent::Written(Ok(())), over(Outcome::Written)),
+                (FileEvent::Written(Ok(())), look()),
+                (FileEvent::Written(Err("no".into())), FileStep::Nothing),
+                (FileEvent::Due, FileStep::Nothing),
+                (missing(), over(Outcome::Written)),
             ],
         );
     }

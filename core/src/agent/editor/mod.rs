@@ -51,8 +51,9 @@ pub(super) struct Editor {
     asks: BTreeMap<AskId, CallId>,
     /// Looks at the disk, and the call each is for.
     looks: BTreeMap<CallId, CallId>,
-    /// What was seen of files, by their real paths.
-    seen: BTreeMap<String, Seen>,
+    /// What was seen of files, by their real paths, and when: a count.
+    seen: BTreeMap<String, (u64, Seen)>,
+    last_seen: u64,
     /// Tool calls whose cards show a terminal.
     shown: BTreeSet<String>,
 }
@@ -90,16 +91,21 @@ impl Editor {
         self.shown.remove(tool)
     }
 
-    /// Keeps what is seen of a file now; of `most` files at most.
+    /// Keeps what is seen of a file now; of `most` files at most, those that were seen last.
     fn keep(&mut self, path: String, seen: Option<Seen>, most: usize) {
         self.seen.remove(&path);
         let Some(seen) = seen else {
             return;
         };
         if self.seen.len() >= most {
-            self.seen.pop_first();
+            let all = self.seen.iter();
+            let oldest = all.min_by_key(|(_, (when, _))| *when);
+            if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
+                self.seen.remove(&oldest);
+            }
         }
-        self.seen.insert(path, seen);
+        self.last_seen += 1;
+        self.seen.insert(path, (self.last_seen, seen));
     }
 
     fn asks_of(&self, call: CallId) -> Vec<AskId> {
@@ -162,7 +168,7 @@ impl Agent {
             writes: self.side.takes(key, Gates::WRITE_FILE),
         };
         let editor = &self.sessions.get(&key)?.editor;
-        let seen = |path: &str| editor.seen.get(path).copied();
+        let seen = |path: &str| editor.seen.get(path).map(|(_, seen)| *seen);
         let call = match FileRoute::begin(call, takes, &self.config.limits, seen) {
             Ok((route, look)) => {
                 let number = self.start(Owner::Editor(key), look);
@@ -207,7 +213,11 @@ impl Agent {
         };
         match session.editor.routes.get(&id) {
             None => self.effects.push_back(Owned::Abort(id)),
-            Some(Route::File(_)) => {
+            Some(Route::File(route)) => {
+                let end = match route.is_written() {
+                    true => Ok(Outcome::Written),
+                    false => Err(IoFault::new(IoKind::Aborted, "aborted")),
+                };
                 session.editor.routes.remove(&id);
                 let looks = &mut session.editor.looks;
                 if let Some(look) = looks.iter().find(|(_, of)| **of == id).map(|(it, _)| *it) {
@@ -215,8 +225,7 @@ impl Agent {
                     self.effects.push_back(Owned::Abort(look));
                 }
                 self.withdraw_asks(key, id);
-                let fault = IoFault::new(IoKind::Aborted, "aborted");
-                self.tell_engine(key, id, &[], Err(fault));
+                self.tell_engine(key, id, &[], end);
             }
             Some(Route::Terminal { .. }) => self.terminal_event(key, id, TerminalEvent::Abort),
         }
@@ -362,6 +371,7 @@ impl Agent {
             };
             let step = route.on(now, event);
             let (file, seen) = (String::from(route.path()), route.seen());
+            let shows = route.shows();
             let path = as_named(route.path(), &session.root, &session.cwd);
             let of = session.id.clone();
             match step {
@@ -377,6 +387,12 @@ impl Agent {
                         next = Some(FileEvent::Written(Err("it is gone".into())));
                     }
                 }
+                FileStep::Look(call) => {
+                    let look = self.start(Owner::Editor(key), call);
+                    if let Some(session) = self.sessions.get_mut(&key) {
+                        session.editor.looks.insert(look, id);
+                    }
+                }
                 FileStep::OnDisk(call) => {
                     session
                         .editor
@@ -389,6 +405,9 @@ impl Agent {
                         .editor
                         .keep(file, seen, self.config.limits.read_marks);
                     session.editor.routes.remove(&id);
+                    if let Some(shows) = shows {
+                        session.engine.editor_shows(id, shows);
+                    }
                     self.tell_engine(key, id, &[], end);
                 }
                 FileStep::Nothing => {}
