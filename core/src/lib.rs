@@ -29,6 +29,7 @@ pub mod call;
 pub mod error;
 pub mod ids;
 pub mod limits;
+pub mod link;
 pub mod machine;
 pub mod reach;
 pub mod secret;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::workspace::Workspace;
 use crate::call::Resolved;
+use crate::link;
 use crate::permission::Target;
 
 /// A path that may be touched.
@@ -16,11 +17,13 @@ pub(super) struct Place {
     pub(super) root: String,
 }
 
-/// `path` as an absolute, cleaned path; relative ones are beneath the working directory.
+/// `path` as an absolute, cleaned path; relative ones are beneath the working directory. An address
+/// `file://…`, as editors name their files in prompts, is the path that it names.
 pub(super) fn absolute(ws: &Workspace, parameter: &str, path: &str) -> Result<String, String> {
     if path.trim().is_empty() {
         return Err(format!("`{parameter}` is empty"));
     }
+    let path = &*link::path(path).map_err(|why| format!("`{parameter}`: {why}"))?;
     if path.contains('\0') {
         return Err(format!("`{parameter}` holds a NUL byte"));
     }
@@ -183,7 +186,9 @@ mod tests {
         assert_eq!(check("../../etc"), Ok("/etc".into()));
         assert_eq!(check("/w//a/./b/"), Ok("/w/a/b".into()));
         assert_eq!(check("."), Ok("/w".into()));
-        for bad in ["", " ", "a\0b", "~", "~/x"] {
+        assert_eq!(check("file:///w/a%20b.rs#L3"), Ok("/w/a b.rs".into()));
+        assert_eq!(check("file:///w/%2e%2e/etc"), Ok("/etc".into()));
+        for bad in ["", " ", "a\0b", "~", "~/x", "file://h/x", "file:///a%00b"] {
             assert!(check(bad).unwrap_err().contains("`path`"), "{bad:?}");
         }
         assert_eq!(split("/w/a"), Some(("/w", "a")));

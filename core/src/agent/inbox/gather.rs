@@ -1,6 +1,7 @@
 //! The files of a message: those that came with it are saved, those it refers to are read and
 //! frozen. Until then those behind it wait.
 
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,6 +18,7 @@ use super::{Then, shapes};
 use crate::call::{Call, Expect, News, Outcome, Write};
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
+use crate::link;
 use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::SessionId;
@@ -239,6 +241,8 @@ impl Agent {
 
 /// A path of a reference, from the working directory.
 fn join(cwd: &str, path: &str) -> String {
+    // What is no good address leads nowhere, as it stands.
+    let path = &*link::path(path).unwrap_or(Cow::Borrowed(path));
     if super::super::opening::is_absolute(path) {
         path.into()
     } else {

@@ -590,6 +590,22 @@ fn references_are_frozen_when_an_item_is_put_in() {
 }
 
 #[test]
+fn a_link_to_a_file_is_frozen_as_its_path_is() {
+    let mut disk = Disk::default();
+    disk.files.insert("/w/src/a b.rs".into(), b"old".to_vec());
+    let mut world = world(&disk, &says(2)).session();
+    world.enqueues("see @file:///w/src/a%20b.rs#L3");
+    world.go();
+    world.sees(DONE);
+    assert_eq!(
+        world.heard()[1],
+        "see @file:///w/src/a%20b.rs#L3\n\n<file path=\"file:///w/src/a%20b.rs\">\nold\n</file>"
+    );
+    let line = world.asks("inbox/enqueue", ",\"text\":\"see @file:///w/none\"");
+    assert!(line.expect("an answer").contains("\"paused\":true"));
+}
+
+#[test]
 fn a_message_does_not_overtake_one_whose_references_are_read() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.held = |call| matches!(call, Call::Read { .. });

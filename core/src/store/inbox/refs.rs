@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use super::item::names;
 use super::text::preview;
 use crate::limits::Limits;
+use crate::link;
 
 /// A `@path` in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +187,8 @@ pub fn reference_block(refs: &[FrozenRef]) -> String {
 ///
 /// A reference begins at the beginning or behind white space, an opening bracket or a quote, and
 /// ends before white space or a quote; `@"a path"` holds spaces. Punctuation and line numbers
-/// (`:12`, `:12-20`, `#L12`) behind it do not belong to it. Addresses (`@https://…`) are none.
+/// (`:12`, `:12-20`, `#L12`) behind it do not belong to it. Of addresses (`@https://…`) only those of
+/// files (`@file:///…`) are any.
 pub fn references(text: &str, max: usize) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut fenced = false;
@@ -244,7 +246,8 @@ fn token(rest: &str) -> (&str, bool, usize) {
 
 fn path_of(name: &str, quoted: bool) -> Option<&str> {
     let path = if quoted { name } else { bare(name) };
-    let usable = !path.is_empty() && !path.contains("://") && !path.contains(char::is_control);
+    let elsewhere = path.contains("://") && !link::is_link(path);
+    let usable = !path.is_empty() && !elsewhere && !path.contains(char::is_control);
     usable.then_some(path)
 }
 
@@ -294,7 +297,7 @@ fn looks_like_a_file(path: &str) -> bool {
         file.rsplit_once('.')
             .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
     });
-    from_a_folder || with_extension
+    from_a_folder || with_extension || link::is_link(path)
 }
 
 #[cfg(test)]
@@ -327,6 +330,10 @@ mod tests {
             &[("src/a.rs", true)],
         );
         check("@app/(group)/page.tsx", &[("app/(group)/page.tsx", true)]);
+        check(
+            "see @file:///w/Make%20file, @file:///w/a.rs#L3 and @https://h/a.rs",
+            &[("file:///w/Make%20file", true), ("file:///w/a.rs", true)],
+        );
         check("mail me@example.org or ask @alice", &[("alice", false)]);
         check("bump @angular/core to 17", &[("angular/core", false)]);
         check(

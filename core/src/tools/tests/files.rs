@@ -248,6 +248,8 @@ fn nothing_outside_the_roots_is_touched_by_whatever_way_it_is_named() {
         "up/out/a",
         "file",
         "src/../../out/a",
+        "file:///out/a",
+        "file:///w/%2E%2e/out/%61",
     ] {
         for (name, arguments) in [
             ("read_file", format!(r#"{{"path":"{path}"}}"#)),
