@@ -10,7 +10,7 @@ use super::record::Record;
 use super::turn::{Phase, Turn};
 use super::{Compacting, Context, Ending, Engine, Output, Update};
 use crate::limits::Limits;
-use crate::model::{Answer, ChatMessage, FaultKind, ModelFault};
+use crate::model::{Answer, ChatMessage, FaultKind, FinishReason, ModelFault};
 
 /// Messages at the end that stay as they are.
 pub(super) const KEEP: usize = 8;
@@ -78,22 +78,32 @@ impl Engine {
             phase: Phase::Compacting {
                 id, cut, forced, ..
             },
+            compacted,
             ..
         }) = &self.turn
         else {
             return;
         };
         let (id, cut, mut forced) = (*id, *cut, *forced);
+        let overflowed = *compacted && forced;
         let mut why = String::from("the model gave no summary");
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
         self.spent(usage.as_ref());
         let cost = self.cost(usage.as_ref());
         let summary = match answer {
-            Ok(answer) if !answer.text.trim().is_empty() => Some(format!(
-                "Summary of the conversation so far:\n{}",
-                answer.text
-            )),
+            Ok(answer) if !answer.text.trim().is_empty() && counts(answer.finish, forced) => Some(
+                format!("Summary of the conversation so far:\n{}", answer.text),
+            ),
             Ok(_) => None,
+            // The provider may be there again later, and the history is still needed then.
+            Err(fault) if overflowed && fault.kind != FaultKind::ContextOverflow => {
+                let stage = Compacting::Failed(fault.message.clone());
+                cx.out
+                    .push_back(Output::Update(Update::Compacting { id, stage }));
+                let auth = fault.kind == FaultKind::Auth;
+                let message = fault.message;
+                return self.finish(cx, Ending::Failed { message, auth });
+            }
             Err(fault) => {
                 forced |= fault.kind == FaultKind::ContextOverflow;
                 Self::log(cx, format!("no summary: {fault}"));
@@ -130,5 +140,15 @@ impl Engine {
             Some(turn) if turn.only_compacts => self.finish(cx, Ending::EndTurn),
             Some(_) | None => self.ask_model(cx),
         }
+    }
+}
+
+/// Whether a summary that ended so may stand for what it replaces: one that was cut only where that has
+/// to go in any case.
+fn counts(finish: FinishReason, forced: bool) -> bool {
+    match finish {
+        FinishReason::Stop | FinishReason::ToolCalls => true,
+        FinishReason::Length => forced,
+        FinishReason::ContentFilter => false,
     }
 }

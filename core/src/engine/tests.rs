@@ -358,6 +358,61 @@ fn check(script: &str, expected: &[&str]) {
     assert_eq!(world.engine.deadline(), None);
 }
 
+/// A turn of three model calls, the first two with a command, and guidance while each command runs.
+fn guided(max_steps: u32) -> (World, Vec<String>) {
+    let script = format!(
+        "{}{CALLS}{}{CALLS}{DONE}",
+        bash("a", "hang"),
+        bash("b", "hang")
+    );
+    let mut world = World::with(&script, |setup, _| setup.max_steps = max_steps);
+    world.prompt("go");
+    for card in [1, 2] {
+        world.decide(card, Decision::Once);
+        world.act(|engine, _| engine.guide(Message::text("left")));
+        let Some((id, call)) = world
+            .open
+            .iter()
+            .next()
+            .map(|(id, call)| (*id, call.clone()))
+        else {
+            break;
+        };
+        world.answer(id, &call);
+        world.run();
+        // What was heard was safe at once.
+        world.act(Engine::claimed);
+        world.run();
+    }
+    let heard = world.heard();
+    (world, heard)
+}
+
+#[test]
+fn guidance_costs_no_step_and_is_not_taken_by_a_turn_that_asks_no_more() {
+    let told = |world: &World| {
+        let messages = world.engine.history().messages().iter();
+        let is = |message: &&ChatMessage| matches!(message, ChatMessage::User(parts) if format!("{parts:?}").contains("left"));
+        messages.filter(is).count()
+    };
+    let (world, heard) = guided(3);
+    assert_eq!(
+        heard.last().map(String::as_str),
+        Some("over EndTurn"),
+        "{heard:?}"
+    );
+    assert_eq!(told(&world), 2);
+    // It has used its last step: who says something now is not heard by it.
+    let (mut world, heard) = guided(2);
+    assert_eq!(
+        heard.last().map(String::as_str),
+        Some("over MaxSteps"),
+        "{heard:?}"
+    );
+    assert_eq!(told(&world), 1);
+    assert_eq!(world.engine.take_guidance().len(), 1);
+}
+
 #[test]
 fn a_turn_goes_through_its_phases_and_ends() {
     let ls = tool("a", "ls", "{\"path\":\"/w\"}");
@@ -528,6 +583,58 @@ fn a_summary_that_fails_leaves_the_history_as_it_was() {
         "over EndTurn",
     ]);
     assert_eq!(world.engine.history().messages().len(), 22);
+}
+
+#[test]
+fn half_a_summary_is_none_while_the_history_can_stay() {
+    for finish in ["length", "content_filter"] {
+        let half = format!("{{\"text\":\"sho\"}}\n{{\"finish\":\"{finish}\"}}\n");
+        let mut world = full(&format!("{half}{DONE}"));
+        world.check(&[
+            "compacting 11 Began",
+            "compacting 11 Failed(\"the model gave no summary\")",
+            "say 13 done",
+            "over EndTurn",
+        ]);
+        assert_eq!(world.engine.history().messages().len(), 22);
+    }
+}
+
+#[test]
+fn an_outage_while_the_history_has_to_go_ends_the_turn_and_keeps_it() {
+    let script = format!(
+        "{}{{\"hang\":true}}\n{{\"error\":{{\"status\":400}}}}\n{DONE}",
+        DONE.repeat(10)
+    );
+    let mut world = World::new(&script);
+    for _ in 0..10 {
+        world.prompt("ask");
+    }
+    world.prompt("more");
+    world.heard();
+    let before = world.engine.history().messages().len();
+    // The provider has said that the request is too long for it.
+    world.act(|engine, cx| {
+        engine.turn.as_mut().expect("it runs").compacted = true;
+        assert!(engine.compact(cx, true));
+    });
+    world.run();
+    let heard = world.heard();
+    assert!(
+        heard
+            .iter()
+            .any(|line| line.contains("Failed(\"script answered 400")),
+        "{heard:?}"
+    );
+    assert!(
+        heard
+            .last()
+            .is_some_and(|line| line.starts_with("over Failed")),
+        "{heard:?}"
+    );
+    assert_eq!(world.engine.history().messages().len(), before);
+    world.prompt("again");
+    assert_eq!(world.last_message(), "done");
 }
 
 #[test]

@@ -296,6 +296,11 @@ impl Engine {
                 },
             );
         }
+        let Some(turn) = &self.turn else { return };
+        if turn.steps >= self.max_steps {
+            // What was said for it meanwhile is not heard, and waits for another turn.
+            return self.finish(cx, Ending::MaxSteps);
+        }
         if self.claim_guidance(cx) {
             return;
         }
@@ -305,10 +310,6 @@ impl Engine {
             && self.compact(cx, forced)
         {
             return;
-        }
-        let Some(turn) = &self.turn else { return };
-        if turn.steps >= self.max_steps {
-            return self.finish(cx, Ending::MaxSteps);
         }
         if let Brain::Endpoint(endpoint) = &self.brain
             && let Some(name) = &endpoint.missing_key
