@@ -2,77 +2,14 @@
 //! becomes what it should, in the simulated world and by the programs, and nothing that a project
 //! brings along runs or allows anything.
 
-use reasonix_core::agent::PermissionMode;
 use reasonix_tests::disk::{Keep, Node};
 use reasonix_tests::json::{self, Value, json};
 use reasonix_tests::process::{PROGRAMS, Place, Running};
-use reasonix_tests::provider::{Answer, Provider, say, tool};
+use reasonix_tests::provider::{Provider, say, tool};
 use reasonix_tests::sim::{Card, Sim, config};
-use reasonix_tests::world::{Command, World, http};
+use reasonix_tests::world::{World, http};
 
-/// An agent with these files in its working directory or at absolute paths, and one session.
-fn begin(files: &[(&str, &str)], answers: &[Answer], mode: &str) -> (Sim, String) {
-    let mut config = config();
-    config.ephemeral = false;
-    if !mode.is_empty() {
-        let mode = PermissionMode::parse(mode).expect("a mode");
-        config.permission_mode = mode;
-    }
-    let mut world = World::with_files("/w", &[]);
-    for (path, text) in files {
-        let path = match path.starts_with('/') {
-            true => path.to_string(),
-            false => format!("/w/{path}"),
-        };
-        let node = match text.strip_prefix("->") {
-            Some(to) => Node::Link(to.into()),
-            None => Node::File(text.as_bytes().to_vec()),
-        };
-        world.disk.put(&path, node);
-    }
-    world.commands = vec![Command {
-        contains: "count".into(),
-        output: b"1 2 3\n".to_vec(),
-        takes: Some(std::time::Duration::ZERO),
-        code: 0,
-    }];
-    world.answers = answers.iter().map(http).collect();
-    world.settings = Some(Ok(config.settings.clone()));
-    let mut sim = Sim::new(config, world);
-    let session = sim.open(json!({}), "/w");
-    (sim, session)
-}
-
-/// Sends blocks; gives what was said.
-#[track_caller]
-fn blocks(sim: &mut Sim, id: u64, session: &str, blocks: Value) -> String {
-    let heard = sim.frames.len();
-    let params = json!({"sessionId": session, "prompt": blocks});
-    let answer = sim.ask(&json::request(id, "session/prompt", params));
-    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    json::said(&sim.frames[heard..], session)
-}
-
-#[track_caller]
-fn said(sim: &mut Sim, id: u64, session: &str, text: &str) -> String {
-    blocks(sim, id, session, json!([{"type": "text", "text": text}]))
-}
-
-/// The body of the n-th request to the model.
-fn body(sim: &Sim, n: usize) -> Value {
-    serde_json::from_slice(&sim.world.requests[n].body).expect("JSON")
-}
-
-/// The text of the last message of the n-th request to the model.
-fn heard(sim: &Sim, n: usize) -> String {
-    let body = body(sim, n);
-    let last = body["messages"].as_array().and_then(|all| all.last());
-    let content = &last.expect("a message")["content"];
-    match content.as_str() {
-        Some(text) => text.into(),
-        None => content[0]["text"].as_str().unwrap_or_default().into(),
-    }
-}
+use super::requests::{begin, blocks, body, heard, said};
 
 /// The lists of commands that were told: name and hint.
 fn told(frames: &[Value]) -> Vec<Vec<(String, Value)>> {
@@ -446,10 +383,20 @@ fn both_programs_read_commands_and_run_lines() {
             ".reasonix/commands/dir/hi.md",
             "---\ndescription: Hi\n---\nSay hi to $1.",
         );
+        // What is no file is not opened, and said.
+        place.write(".reasonix/skills/piped/README.md", "x");
+        let pipes = [
+            ".reasonix/commands/pipe.md",
+            ".reasonix/skills/piped/SKILL.md",
+        ];
+        let made = std::process::Command::new("mkfifo")
+            .args(pipes.map(|pipe| place.file(pipe)))
+            .status();
+        assert!(made.is_ok_and(|status| status.success()));
         place.configure(&provider.url(), "");
         let flags = ["--permission-mode", "auto"];
         let mut agent = Running::start(program, &place, &flags);
-        let session = agent.open(json!({}), &place.work());
+        let session = agent.open(json!({"session": {"notices": {}}}), &place.work());
         agent.ask(&json::prompt(
             1,
             &session,
@@ -469,6 +416,18 @@ fn both_programs_read_commands_and_run_lines() {
                 .iter()
                 .any(|(name, _)| name == "dir:hi")
         );
+        let notices = agent
+            .frames
+            .iter()
+            .filter_map(|frame| json::update(frame, &session));
+        let mut notices = notices.filter(|update| update["sessionUpdate"] == "notice");
+        let left_out = notices
+            .next()
+            .map(|notice| notice["description"].to_string());
+        let left_out = left_out.expect("two files are left out");
+        for pipe in pipes {
+            assert!(left_out.contains(pipe), "{left_out}");
+        }
         let (ended, laws) = agent.finish();
         assert_eq!(ended.code, Some(0));
         laws.check();

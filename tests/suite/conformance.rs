@@ -25,6 +25,7 @@ mod profiles;
 mod quiet;
 mod real;
 mod replay;
+mod requests;
 mod roots;
 mod rules;
 mod runtimes;

@@ -56,7 +56,9 @@ pub fn system_prompt(
              - A tool that was refused is refused: do not try to get the same by another way. Say \
                what you need.\n\
              - When something fails, read the message and find the cause before you try again.\n\
-             - Never invent a result. If you did not run it, say so.\n",
+             - Never invent a result. If you did not run it, say so.\n\
+             - A folder may have an AGENTS.md or CLAUDE.md for what is in it: read it before you \
+               change something there.\n",
         ),
     }
     if detail == Detail::Verified {

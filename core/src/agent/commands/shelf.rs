@@ -312,6 +312,9 @@ impl Place {
                 FileKind::Dangling if !self.skills && entry.name.ends_with(".md") => {
                     self.fault(&at, "it is a link that leads nowhere");
                 }
+                FileKind::Special if !self.skills && entry.name.ends_with(".md") => {
+                    self.fault(&at, "it is a pipe, socket or device");
+                }
                 FileKind::File if !self.skills => {
                     if let Some(stem) = entry.name.strip_suffix(".md") {
                         let mut name = prefix.to_vec();
@@ -414,7 +417,7 @@ mod tests {
     use crate::call::{Contents, Entry};
     use alloc::vec;
 
-    /// A disk of files, folders (`None`) and links, answering a scan.
+    /// A disk of files, links (`->`) and pipes (`|`), answering a scan.
     fn scan(files: &[(&str, &str)], limits: &Limits) -> Shelf {
         let mut scan = Scan::new("/w", Some("/h"));
         let mut ids = 0;
@@ -470,6 +473,7 @@ mod tests {
                     name: name.into(),
                     kind: match folder {
                         true => FileKind::Directory,
+                        false if *text == "|" => FileKind::Special,
                         false => FileKind::File,
                     },
                     link,
@@ -488,6 +492,7 @@ mod tests {
         match files.iter().find(|(at, _)| at == path) {
             None => fault(IoKind::NotFound),
             Some((_, text)) if text.starts_with("->") => fault(IoKind::Escapes),
+            Some((_, text)) if *text == "|" => fault(IoKind::WrongKind),
             Some((_, text)) if text.len() as u64 > *max => fault(IoKind::TooLarge),
             Some((_, text)) => Ok(Outcome::Read(Contents {
                 bytes: text.as_bytes().to_vec(),
@@ -548,6 +553,9 @@ mod tests {
                 ("/w/.reasonix/commands/long.md", &long),
                 ("/w/.reasonix/commands/out.md", "->/etc/passwd"),
                 ("/w/.reasonix/commands/folder", "->/etc"),
+                ("/w/.reasonix/commands/pipe.md", "|"),
+                ("/w/.reasonix/commands/pipe", "|"),
+                ("/w/.reasonix/skills/piped/SKILL.md", "|"),
                 ("/w/.reasonix/commands/a b.md", "x"),
                 (
                     "/w/.reasonix/commands/empty.md",
@@ -570,6 +578,8 @@ mod tests {
             "long.md: it is larger than 64 KiB",
             "out.md: it leads out of its folder",
             "folder: links to folders",
+            "pipe.md: it is a pipe, socket or device",
+            "piped/SKILL.md: no",
             "a b.md: its name",
             "empty.md: there is nothing",
             "open.md: its head",
@@ -582,7 +592,7 @@ mod tests {
             let said = shelf.faults.iter().filter(|fault| fault.contains(why));
             assert_eq!(said.count(), 1, "{why}: {:#?}", shelf.faults);
         }
-        assert_eq!(shelf.faults.len(), 11);
+        assert_eq!(shelf.faults.len(), 13);
     }
 
     #[test]
