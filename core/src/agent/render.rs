@@ -382,8 +382,10 @@ fn subagent(it: &Subagent, limits: &Limits) -> Vec<SessionUpdate> {
     if let Some(title) = &it.title {
         update.title = Patch::Value(room.line(title.clone(), LINE));
         update.state = state("running", None);
-        let mut may = SubagentSessionCapabilities::default();
-        may.cancel = Some(Marker::default());
+        let may = SubagentSessionCapabilities {
+            cancel: Some(Marker::default()),
+            ..SubagentSessionCapabilities::default()
+        };
         update.capabilities = Patch::Value(may);
         message.message_id = format!("{}.task", it.id);
         message.recipient_session_id = Patch::Value(it.id.as_str().into());

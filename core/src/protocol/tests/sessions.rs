@@ -355,8 +355,10 @@ fn a_subagent_is_cancelled_only_while_it_was_said_that_it_can_be() {
         SessionUpdate::SubagentUpdate(update)
     };
     let can = || {
-        let mut may = SubagentSessionCapabilities::default();
-        may.cancel = Some(Marker::default());
+        let may = SubagentSessionCapabilities {
+            cancel: Some(Marker::default()),
+            ..SubagentSessionCapabilities::default()
+        };
         Patch::Value(may)
     };
     let cannot = || Patch::Value(SubagentSessionCapabilities::default());
