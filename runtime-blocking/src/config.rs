@@ -6,17 +6,19 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use reasonix_core::call::{Call, Outcome};
+#[cfg(unix)]
+use reasonix_core::error::IoKind;
 use reasonix_core::limits::Limits;
 use reasonix_core::secret::Secret;
 use reasonix_core::settings::{Host, Settings};
 use reasonix_core::tools::{Vetted, Vetting};
 
 use crate::ops;
+use crate::ops::plain::{self, Links};
 
 /// Variables that hold keys of well-known providers: never handed to commands, and named in
 /// [`Settings::unused_keys`] if they stand in the environment.
@@ -87,10 +89,10 @@ pub fn seed() -> io::Result<[u8; 32]> {
 /// What is wrong with it, with file, line and key.
 pub fn file(home: &Path) -> Result<Option<Settings>, String> {
     let path = home.join("config.toml");
-    match fs::read_to_string(&path) {
-        Ok(text) => file::parse(&text, &path).map(Some),
-        Err(error) if absent(&error) => Ok(None),
-        Err(error) => Err(format!("{}: {error}", path.display())),
+    match plain::read(&path, Links::Followed, MAX_FILE) {
+        Ok(Some(text)) => file::parse(&text, &path).map(Some),
+        Ok(None) => Ok(None),
+        Err(fault) => Err(fault.message),
     }
 }
 
@@ -220,42 +222,31 @@ fn keys(path: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(keys)
 }
 
-fn absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// Largest `.env`, bytes.
-const MAX_ENV: u64 = 1 << 20;
+/// Largest `config.toml`, and largest `.env`, bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// The text of a file that nobody else can read or put there; none if there is no such file.
 #[cfg(unix)]
 fn private(path: &Path) -> Result<Option<String>, String> {
-    use rustix::fs::{Mode, OFlags};
     use std::os::unix::fs::MetadataExt;
 
     let shown = path.display();
-    // A link is not followed: who can change where it leads chooses the keys. A pipe must not make us wait.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => fs::File::from(file),
-        Err(rustix::io::Errno::LOOP) => {
+    // A link is not followed: who can change where it leads chooses the keys.
+    let file = match plain::open(path, Links::Refused) {
+        Ok(file) => file,
+        Err(fault) if fault.kind == IoKind::NotFound => return Ok(None),
+        Err(fault) if fault.kind == IoKind::WrongKind => {
             return Err(format!(
-                "{shown} is a link, so its keys are not used; put the file itself there"
+                "{}, so its keys are not used; put the file itself there",
+                fault.message
             ));
         }
-        Err(error) if absent(&error.into()) => return Ok(None),
-        Err(error) => return Err(format!("{shown}: {}", io::Error::from(error))),
+        Err(fault) => return Err(fault.message),
     };
     let data = file
         .metadata()
         .map_err(|error| format!("{shown}: {error}"))?;
     let user = rustix::process::geteuid().as_raw();
-    if !data.is_file() {
-        return Err(format!("{shown} is no file, so there are no keys"));
-    }
     if data.uid() != user && data.uid() != 0 {
         return Err(format!(
             "{shown} belongs to another user ({}), so its keys are not used; run: chown {user} {shown}",
@@ -267,30 +258,15 @@ fn private(path: &Path) -> Result<Option<String>, String> {
             "{shown} can be read by others, so its keys are not used; run: chmod 600 {shown}"
         ));
     }
-    text(file, &shown.to_string()).map(Some)
+    plain::text(file, path, MAX_FILE)
+        .map(Some)
+        .map_err(|fault| fault.message)
 }
 
 /// The text of a file; none if there is no such file.
 #[cfg(not(unix))]
 fn private(path: &Path) -> Result<Option<String>, String> {
-    let shown = path.display();
-    match fs::File::open(path) {
-        Ok(file) => text(file, &shown.to_string()).map(Some),
-        Err(error) if absent(&error) => Ok(None),
-        Err(error) => Err(format!("{shown}: {error}")),
-    }
-}
-
-fn text(file: fs::File, shown: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let read = file.take(MAX_ENV + 1).read_to_string(&mut text);
-    read.map_err(|error| format!("{shown}: {error}"))?;
-    match text.len() as u64 > MAX_ENV {
-        true => Err(format!(
-            "{shown} is larger than 1 MiB, which is no file of keys"
-        )),
-        false => Ok(text),
-    }
+    plain::read(path, Links::Followed, MAX_FILE).map_err(|fault| fault.message)
 }
 
 fn shell() -> &'static str {
@@ -302,7 +278,8 @@ fn shell() -> &'static str {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ops::testing::{command_again, dir, own_process};
+    use crate::ops::testing::{command_again, dir, own_process, pipe};
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn write(home: &str, name: &str, mode: u32, text: &str) {
@@ -342,16 +319,13 @@ mod tests {
             ("is a link", |home| {
                 symlink("nowhere", format!("{home}/.env")).expect("linked");
             }),
-            ("is no file", |home| {
-                let path = format!("{home}/.env");
-                let mode = rustix::fs::Mode::from(0o600);
-                let pipe = rustix::fs::FileType::Fifo;
-                rustix::fs::mknodat(rustix::fs::CWD, path, pipe, mode, 0).expect("made");
+            ("is a pipe, not a file", |home| {
+                pipe(&format!("{home}/.env"))
             }),
-            ("is no file", |home| {
+            ("is a directory, not a file", |home| {
                 fs::create_dir(format!("{home}/.env")).expect("made")
             }),
-            ("larger than 1 MiB", |home| {
+            ("larger than 1024 KiB", |home| {
                 write(home, ".env", 0o600, &"# nothing\n".repeat(110_000));
             }),
         ];
@@ -363,6 +337,36 @@ mod tests {
             assert_eq!(read.providers[0].api_key, None, "{wanted}");
             let fault = read.fault.expect("it is told");
             assert!(fault.contains(wanted), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_place_of_a_configuration_is_named_and_not_waited_for() {
+        type Make = fn(&str);
+        let cases: [(&str, Make); 5] = [
+            ("is a pipe, not a file", |at| pipe(at)),
+            ("is a directory, not a file", |at| {
+                fs::create_dir(at).expect("made")
+            }),
+            ("is a device, not a file", |at| {
+                std::os::unix::fs::symlink("/dev/zero", at).expect("linked");
+            }),
+            ("is larger than 1024 KiB", |at| {
+                fs::write(at, "# nothing\n".repeat(110_000)).expect("written");
+            }),
+            (", line 2: it is not UTF-8 text", |at| {
+                fs::write(at, b"# a\n# \xff\n").expect("written");
+            }),
+        ];
+        for (wanted, make) in cases {
+            let (_keep, home) = dir();
+            let path = format!("{home}/config.toml");
+            make(&path);
+            let fault = settings(Some(Path::new(&home))).fault.expect("it is told");
+            assert!(
+                fault.starts_with(&path) && fault.ends_with(wanted),
+                "{fault}"
+            );
         }
     }
 

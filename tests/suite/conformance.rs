@@ -39,6 +39,8 @@ mod settle;
 mod shell;
 mod snapshots;
 mod source;
+#[cfg(unix)]
+mod special;
 mod stream;
 mod table;
 mod tolerance;

@@ -2,9 +2,10 @@
 //! model, and does not care who has the session open. What is seen of a record is decided where
 //! `session/load` has it from.
 
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 
+use reasonix_blocking::ops::plain::{self, Links};
 use reasonix_core::agent::Replay;
 use reasonix_core::engine::Record;
 use reasonix_core::engine::record::{End, Header, Reason, VERSION};
@@ -64,7 +65,9 @@ fn read<T: DeserializeOwned>(
     mut take: impl FnMut(T) -> io::Result<()>,
 ) -> io::Result<usize> {
     let limits = Limits::default();
-    let mut file = File::open(SessionFiles::new(home, id.as_str()).transcript())?;
+    let path = SessionFiles::new(home, id.as_str()).transcript();
+    let file = plain::open(Path::new(&path), Links::Refused);
+    let mut file = file.map_err(|fault| io::Error::other(fault.message))?;
     let mut lines = Lines::new(limits.max_record);
     let mut piece = vec![0; limits.store_piece];
     let mut unreadable = 0;

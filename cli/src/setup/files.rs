@@ -5,7 +5,12 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use reasonix_blocking::ops::plain::{self, Links};
+use reasonix_core::error::IoFault;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, value};
+
+/// Largest file that is changed, bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// What setup found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,11 +116,8 @@ pub fn replace(path: &Path, text: &str, secret: bool) -> io::Result<()> {
 }
 
 /// The text of a file; empty if there is none.
-pub fn read(path: &Path) -> io::Result<String> {
-    match fs::read_to_string(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        other => other,
-    }
+pub fn read(path: &Path) -> Result<String, IoFault> {
+    Ok(plain::read(path, Links::Followed, MAX_FILE)?.unwrap_or_default())
 }
 
 fn set(table: &mut dyn TableLike, key: &str, text: &str) {

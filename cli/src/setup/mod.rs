@@ -295,7 +295,7 @@ fn shouted(name: &str) -> String {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    files::read(path).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
+    files::read(path).map_err(|fault| Failure::failed(fault.message))
 }
 
 fn write(path: &Path, text: &str, secret: bool) -> Result<(), Failure> {

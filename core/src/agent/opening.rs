@@ -150,12 +150,19 @@ impl Agent {
             return self.scan_opening(key);
         }
         if let Some(at) = opening.reading.remove(&id) {
-            if let Ok(Outcome::Read(contents)) = outcome {
-                let text = String::from_utf8_lossy(&contents.bytes).into_owned();
-                opening.project[at] = Some(ProjectFile {
-                    path: PROJECT_FILES[at].into(),
-                    text,
-                });
+            match outcome {
+                Ok(Outcome::Read(contents)) => {
+                    let text = String::from_utf8_lossy(&contents.bytes).into_owned();
+                    opening.project[at] = Some(ProjectFile {
+                        path: PROJECT_FILES[at].into(),
+                        text,
+                    });
+                }
+                Err(fault) if fault.kind != IoKind::NotFound => {
+                    let name = PROJECT_FILES[at];
+                    self.report(Level::Warn, format!("{name} is not used: {fault}"));
+                }
+                Ok(_) | Err(_) => {}
             }
             return self.open_when_ready(key);
         }

@@ -234,12 +234,30 @@ pub(super) fn regular(path: &str, data: &Metadata) -> Result<(), IoFault> {
     } else if data.is_symlink() {
         "a link"
     } else {
-        "a pipe, socket or device"
+        special(data)
     };
     Err(IoFault::new(
         IoKind::WrongKind,
         format!("{path} is {what}, not a file"),
     ))
+}
+
+#[cfg(unix)]
+fn special(data: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = data.file_type();
+    if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_data: &Metadata) -> &'static str {
+    "a pipe, socket or device"
 }
 
 fn changed(path: &str) -> IoFault {

@@ -8,6 +8,7 @@ pub mod http;
 pub mod list;
 pub mod lock;
 mod place;
+pub mod plain;
 #[cfg(unix)]
 pub mod process;
 pub mod resolve;
@@ -253,6 +254,13 @@ pub(crate) mod testing {
             symlink(to, format!("{home}/{link}")).expect("linked");
         }
         home
+    }
+
+    /// Makes a named pipe that nobody else has open.
+    #[cfg(unix)]
+    pub fn pipe(path: &str) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::from(0o600), 0).expect("made");
     }
 
     /// Whether a test runs in a process of its own, because [`command_again`] started it.

@@ -13,6 +13,7 @@ use ignore::WalkBuilder;
 use reasonix_core::call::{Cut, Found, Hit, Pattern, Search};
 use reasonix_core::error::{IoFault, IoKind};
 
+use super::plain::{Links, calm};
 use super::{Stop, fault};
 
 /// What the search finds, till its time is up or `stop` is set.
@@ -90,7 +91,7 @@ fn text(
         if glob.is_some_and(|glob| !glob.is_match(beneath)) {
             return None;
         }
-        let Ok(file) = File::open(path) else {
+        let Ok(file) = calm(path, Links::Refused) else {
             return None;
         };
         let before = hits.len();
