@@ -63,6 +63,33 @@ fn nothing_configured_is_a_problem_that_says_what_to_do() {
     }
 }
 
+#[test]
+fn a_rule_or_a_key_that_is_none_is_a_problem_with_its_place() {
+    for (text, wanted) in [
+        (
+            "[permissions]\nallow = [\n  \"Read\",\n  \"Bash(\",\n]\n",
+            "config.toml, line 4, allow: `Bash(` is no rule: the closing parenthesis is missing; a rule \
+             is a tool's name, and what it is about in parentheses, such as Bash(cargo test:*)",
+        ),
+        (
+            "[permissions]\nalow = [\"Read\"]\n",
+            "config.toml, line 2, alow: unknown field `alow`, expected one of `allow`, `ask`, `deny`",
+        ),
+    ] {
+        for program in PROGRAMS {
+            let place = Place::new();
+            std::fs::create_dir(place.path("home/.reasonix")).expect("home");
+            place.write("home/.reasonix/config.toml", text);
+            let ended = place.run(program, &["doctor"]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            let lines = ended.out.lines();
+            let mut problems = lines.filter(|line| line.starts_with("PROBLEM  configuration: "));
+            let told = problems.next().unwrap_or_default();
+            assert!(told.contains(wanted), "{wanted}: {}", ended.out);
+        }
+    }
+}
+
 /// A home with a provider at `url` whose key is `key`.
 fn configured(url: &str, mode: u32) -> Place {
     use std::os::unix::fs::PermissionsExt as _;

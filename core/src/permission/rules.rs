@@ -62,6 +62,15 @@ impl Rules {
         })
     }
 
+    /// Whether this is a rule, wherever the person's home may be.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(rule: &str) -> Result<(), String> {
+        Rule::parse(rule, Some("/")).map(drop)
+    }
+
     /// The same rules for a session with this working directory and these roots: relative patterns
     /// are beneath any of them.
     #[must_use]
@@ -328,5 +337,9 @@ fn command_pattern(text: &str) -> Result<Pattern, String> {
     let words = shell::literal_words(line).ok_or(
         "the pattern is the words of one simple command, with `:*` behind them if more may follow",
     )?;
+    if words.is_empty() {
+        // With `:*` it would be every command there is, which `Bash` says.
+        return Err("the pattern is empty".into());
+    }
     Ok(Pattern::Command { words, exact })
 }

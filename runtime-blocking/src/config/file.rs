@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reasonix_core::mcp::{Entry, Loose};
 use reasonix_core::model::Rate;
+use reasonix_core::permission::Rules;
 use reasonix_core::permission::shell::literal_words;
 use reasonix_core::settings::{Model, PauseUnverified, Permissions, Price, Provider, Settings};
 use serde::Deserialize;
@@ -84,9 +85,9 @@ struct RawPrice {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawPermissions {
-    allow: Vec<String>,
-    ask: Vec<String>,
-    deny: Vec<String>,
+    allow: Vec<Spanned<String>>,
+    ask: Vec<Spanned<String>>,
+    deny: Vec<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -155,16 +156,30 @@ fn five_minutes() -> Spanned<u64> {
     Spanned::new(0..0, 300)
 }
 
+/// What a rule looks like, for people.
+const A_RULE: &str = "a rule is a tool's name, and what it is about in parentheses, such as \
+                      Bash(cargo test:*), Edit(src/**), Read or WebFetch(domain:docs.rs)";
+
 /// What the text says, or one message with file, line and key.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Settings, String> {
     let at = |span: Range<usize>, why: &str| place(text, path, span, why);
     let file: File =
         toml::from_str(text).map_err(|error| at(error.span().unwrap_or(0..0), error.message()))?;
+    let rules = |rules: Vec<Spanned<String>>| {
+        let checked = |rule: Spanned<String>| match Rules::check(rule.get_ref()) {
+            Ok(()) => Ok(rule.into_inner()),
+            Err(why) => {
+                let why = format!("`{}` is no rule: {why}; {A_RULE}", rule.get_ref());
+                Err(at(rule.span(), &why))
+            }
+        };
+        rules.into_iter().map(checked).collect::<Result<_, _>>()
+    };
     let mut settings = Settings {
         permissions: Permissions {
-            allow: file.permissions.allow,
-            ask: file.permissions.ask,
-            deny: file.permissions.deny,
+            allow: rules(file.permissions.allow)?,
+            ask: rules(file.permissions.ask)?,
+            deny: rules(file.permissions.deny)?,
         },
         web_private: file.web.allow_private,
         pause_unverified: match file.pause_unverified {
@@ -275,19 +290,23 @@ fn place(text: &str, path: &Path, span: Range<usize>, why: &str) -> String {
     // Spans begin where a token does.
     let before = text.get(..span.start).unwrap_or_default();
     let number = before.matches('\n').count() + 1;
-    let line = text.lines().nth(number - 1).unwrap_or_default();
     // In an inline table the key is the last one before the fault.
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let upto = text.get(start..span.start).unwrap_or_default();
     let before_value = upto.trim_end().strip_suffix('=').unwrap_or("");
     let key = match before_value.rsplit([',', '{', '[']).next().map(str::trim) {
         Some(key) if !key.is_empty() => key,
-        _ => line.split('=').next().unwrap_or_default().trim(),
+        // In a list over several lines it stands where the list begins.
+        _ => text
+            .lines()
+            .take(number)
+            .filter_map(key_of)
+            .last()
+            .unwrap_or_default(),
     };
-    let key = if key.is_empty() || key.len() > 64 {
-        String::new()
-    } else {
-        format!(", {key}")
+    let key = match key.len() {
+        1..=64 => format!(", {key}"),
+        _ => String::new(),
     };
     let mut why = why.lines().next().unwrap_or(why).to_owned();
     if let Some(rest) = why.strip_prefix("invalid type: string ")
@@ -296,6 +315,23 @@ fn place(text: &str, path: &Path, span: Range<usize>, why: &str) -> String {
         why = format!("invalid type: a string{}", &rest[at..]);
     }
     format!("{}, line {number}{key}: {why}", path.display())
+}
+
+/// The key that a line gives a value, or the table that it begins; not what else may stand there.
+fn key_of(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let key = match line.split_once('=') {
+        Some((key, _)) => key.trim(),
+        None => line,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let named = |key: &str| !key.is_empty() && key.chars().all(plain);
+    let table = line.starts_with('[').then_some(line);
+    let inside = |table: &str| named(table.trim_matches(['[', ']']).trim());
+    match table {
+        Some(table) => (table.ends_with(']') && inside(table)).then_some(table),
+        None => named(key).then_some(key),
+    }
 }
 
 fn is_variable(name: &str) -> bool {
@@ -449,6 +485,47 @@ mod tests {
         check(
             "[mcp.servers.a]\ncommand = 'x'\nenv = 'sk-0123'",
             "config.toml, line 3, env: invalid type: a string, expected a map",
+        );
+        for (rule, why) in [
+            ("Bash(", "the closing parenthesis is missing"),
+            ("", "a rule is `Tool` or `Tool(pattern)`"),
+            ("Bash(:*)", "the pattern is empty"),
+            (
+                "Bash(ls && rm)",
+                "the pattern is the words of one simple command, with `:*` behind them if more \
+                 may follow",
+            ),
+            (
+                "Bsh(ls)",
+                "`bsh` takes no pattern; Read, Edit, Bash and WebFetch do",
+            ),
+            (
+                "WebFetch(docs.rs)",
+                "the pattern is `domain:` and a host, such as `domain:example.org` or \
+                 `domain:*.example.org`",
+            ),
+            ("Edit(../x)", "`..` is not understood"),
+        ] {
+            let want = format!("config.toml, line 2, LIST: `{rule}` is no rule: {why}; {A_RULE}");
+            for list in ["allow", "ask", "deny"] {
+                check(
+                    &format!("[permissions]\n{list} = ['Read', '{rule}']"),
+                    &want.replace("LIST", list),
+                );
+                check(
+                    &format!("[permissions]\n{list} = [\n  'Read',\n  '{rule}',\n]"),
+                    &want.replace("LIST", list).replace("line 2", "line 4"),
+                );
+            }
+        }
+        check(
+            "[permissions]\nalow = ['Read']",
+            "config.toml, line 2, alow: unknown field `alow`, expected one of `allow`, `ask`, `deny`",
+        );
+        check(
+            "[verification]\ncommands = [\n  'sk-0123;',\n]",
+            "config.toml, line 3, commands: must be the words a command begins with, such as \
+             \"make smoke\"",
         );
         check(
             "[providers.p]\n\n",
