@@ -246,6 +246,7 @@ fn after_a_logout_keys_are_used_by_nobody_until_somebody_authenticates() {
     let mut sim = Sim::new(config(), world);
     let hello = sim.ask(&json::initialize(1));
     assert!(hello["result"]["agentCapabilities"]["auth"]["logout"].is_object());
+    assert_eq!(hello["result"]["authMethods"], json!([]), "none is needed");
     let session = sim.open_another(2, "/w");
     let prompt = |id| json::prompt(id, &session, "go");
     assert_eq!(sim.ask(&prompt(3))["result"]["stopReason"], "end_turn");
@@ -258,6 +259,8 @@ fn after_a_logout_keys_are_used_by_nobody_until_somebody_authenticates() {
         assert_eq!(answer["error"]["code"], -32000, "{answer}");
         let said = answer.to_string();
         assert!(said.contains("uthenticate"), "{said}");
+        // The client knows of no method yet.
+        answer["error"]["data"]["methodId"].clone()
     };
     refused(&sim.ask(&prompt(6)));
     refused(&sim.ask(&json::new_session(7, "/w")));
@@ -266,7 +269,10 @@ fn after_a_logout_keys_are_used_by_nobody_until_somebody_authenticates() {
     refused(&sim.ask(&prompt(9)));
     refused(&sim.ask(&json::new_session(10, "/w")));
     assert_eq!(sim.world.requests.len(), 1, "nobody was asked");
-    let method = json!({"methodId": "reasonix-setup"});
+    let other = json!({"methodId": "another"});
+    let other = sim.ask(&json::request(14, "authenticate", other));
+    assert_eq!(other["error"]["code"], -32602, "{other}");
+    let method = json!({"methodId": refused(&sim.ask(&prompt(15)))});
     let back = sim.ask(&json::request(11, "authenticate", method));
     assert_eq!(back["result"], json!({}), "{back}");
     assert_eq!(sim.ask(&prompt(12))["result"]["stopReason"], "end_turn");

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::opening::{How, auth_required, context_window};
+use super::opening::{How, SETUP, auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
 use super::session::{Asking, Preparing, files_to_save};
@@ -25,9 +25,6 @@ use crate::protocol::schema::{
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
 use crate::wire::{RequestKey, RpcError};
 use serde::Serialize;
-
-/// The one way to authenticate, under both of its types.
-const SETUP: &str = "reasonix-setup";
 
 #[derive(Serialize)]
 struct AboveCeiling<'a> {

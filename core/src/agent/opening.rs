@@ -13,7 +13,7 @@ mod checks;
 mod engines;
 mod how;
 
-pub(super) use checks::{Wanted, auth_required, is_absolute, refused};
+pub(super) use checks::{SETUP, Wanted, auth_required, is_absolute, refused};
 pub(super) use engines::context_window;
 pub(super) use how::How;
 

@@ -13,6 +13,9 @@ use crate::protocol::schema::{
 };
 use crate::wire::RpcError;
 
+/// The one method to authenticate by, whatever its type is for a client.
+pub(in crate::agent) const SETUP: &str = "reasonix-setup";
+
 #[derive(Serialize)]
 struct Code<'a> {
     code: &'a str,
@@ -24,6 +27,9 @@ struct AuthRequired<'a> {
     code: &'a str,
     model: &'a str,
     how_to: &'a str,
+    /// What `authenticate` takes: a client that was told of no method, since none was needed then, is
+    /// told of it here.
+    method_id: &'a str,
 }
 
 /// −32602 with a code.
@@ -37,6 +43,7 @@ pub(in crate::agent) fn auth_required(model: &str, how_to: &str) -> RpcError {
         code: "auth_required",
         model,
         how_to,
+        method_id: SETUP,
     })
 }
 
