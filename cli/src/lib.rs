@@ -76,6 +76,7 @@ pub fn main(runtime: Runtime) -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             let text = logging::redacted(failure.to_string());
+            let text = render::text::safe(&text);
             out::warn(format_args!("{}: {text}", runtime.program()));
             failure.exit.into()
         }

@@ -11,6 +11,7 @@ use env_logger::{Builder, Target};
 use log::LevelFilter;
 use reasonix_core::secret::Secret;
 use reasonix_core::settings::Settings;
+use reasonix_core::shown;
 
 /// Longest line, bytes, its end included: what reads our standard error may choke on longer ones.
 pub const MAX_LINE: usize = 16 << 10;
@@ -68,10 +69,12 @@ pub fn redacted(mut text: String) -> String {
     text
 }
 
-/// One line out of `text`: line ends inside become `\n`, what is too long is cut visibly.
+/// One line out of `text`: line ends inside become `\n`, nothing in it moves a terminal's cursor, and
+/// what is too long is cut visibly.
 fn line(text: String) -> String {
     const CUT: &str = " [cut]";
-    let mut text = text.trim_end().replace('\n', "\\n").replace('\r', "\\r");
+    let text = text.trim_end().replace('\n', "\\n").replace('\r', "\\r");
+    let mut text = shown::name(&text.replace('\t', " ")).into_owned();
     if text.len() >= MAX_LINE {
         let mut end = MAX_LINE - 1 - CUT.len();
         while !text.is_char_boundary(end) {
@@ -97,6 +100,10 @@ mod tests {
     #[test]
     fn a_record_is_one_bounded_line() {
         assert_eq!(line("a\nb\r\n".into()), "a\\nb\n");
+        assert_eq!(
+            line("a\t\u{1b}[2J\u{202e}b".into()),
+            "a \\u{1b}[2J\\u{202e}b\n"
+        );
         let long = line("ä".repeat(MAX_LINE));
         assert!(long.len() <= MAX_LINE);
         assert!(long.ends_with(" [cut]\n"));

@@ -34,6 +34,7 @@ pub mod machine;
 pub mod reach;
 pub mod secret;
 pub mod settings;
+pub mod shown;
 pub mod time;
 
 #[cfg(feature = "wire")]

@@ -128,6 +128,6 @@ fn people(probed: &Probed, name: &str) {
     }
     for (tool, description) in &probed.tools {
         let about = styled(DIM, one_line(description, SHOWN));
-        say(format_args!("    {tool}  {about}"));
+        say(format_args!("    {}  {about}", one_line(tool, 80)));
     }
 }

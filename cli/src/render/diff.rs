@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
+use reasonix_core::shown;
+
 use super::styles::{BAD, BOLD, DIM, GOOD, NOTE, styled};
 use super::text::safe;
 
@@ -23,7 +25,7 @@ pub fn diff(path: &str, old: Option<&str>, new: &str) -> String {
     let text = TextDiff::configure()
         .timeout(Duration::from_secs(1))
         .diff_lines(before, new);
-    let path = safe(path);
+    let path = shown::name(path);
     let mut out = String::new();
     let from = if old.is_some() { &*path } else { "/dev/null" };
     let _ = writeln!(out, "{}", styled(BOLD, format_args!("--- {from}")));
@@ -127,5 +129,7 @@ mod tests {
     fn a_file_cannot_drive_the_terminal() {
         let text = plain("a", None, "\x1b]0;title\x07\n");
         assert!(text.contains("\u{241b}]0;title\u{2407}"), "{text}");
+        let text = plain("a\n+++ b\u{202e}", None, "x\n");
+        assert!(text.contains("+++ a\\u{a}+++ b\\u{202e}\n"), "{text}");
     }
 }

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use reasonix_core::shown;
+
 /// `text` with every control character but line feed and tab made visible.
 pub fn safe(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
@@ -35,12 +37,7 @@ pub fn one_line(text: &str, max: usize) -> String {
 }
 
 fn is_unsafe(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        // Bidirectional overrides and isolates make code look like other code.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        c => c.is_control(),
-    }
+    !matches!(c, '\n' | '\t') && shown::deceives(c)
 }
 
 /// The control picture of a C0 character.

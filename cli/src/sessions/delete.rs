@@ -42,7 +42,7 @@ pub fn delete(
             Ok(()) => say(format_args!("Deleted {}", session.session_id)),
             // The others can still go.
             Err(failure) => {
-                let why = logging::redacted(failure.message);
+                let why = one_line(&logging::redacted(failure.message), usize::MAX);
                 warn(format_args!("{} {why}", styled(BAD, "Not deleted:")));
                 exit = Exit::Failed;
             }

@@ -25,7 +25,8 @@ pub fn people(all: &[SessionInfo], folder: Option<&str>, home: Option<&str>, now
     if shown.is_empty() {
         match folder {
             Some(folder) => warn(format_args!(
-                "There is no session of {folder} yet; --all shows those of other folders."
+                "There is no session of {} yet; --all shows those of other folders.",
+                one_line(folder, usize::MAX)
             )),
             None => warn(format_args!("There is no session yet.")),
         }

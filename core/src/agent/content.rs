@@ -15,6 +15,7 @@ use crate::protocol::schema::{
     BlobResourceContents, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent,
     TextContent, TextResourceContents,
 };
+use crate::shown;
 
 /// Where attachments go, beneath the working directory.
 pub(super) const FOLDER: &str = ".reasonix/attachments";
@@ -296,10 +297,11 @@ fn title_said(text: &str, shown: Option<&[Shown]>, max: usize) -> String {
 fn title_words<'a>(texts: impl Iterator<Item = &'a str>, max: usize) -> String {
     let mut title = String::new();
     for word in texts.flat_map(str::split_whitespace) {
-        if !title.is_empty() {
+        let word = shown::line(word, 8 * max);
+        if !title.is_empty() && !word.is_empty() {
             title.push(' ');
         }
-        title.push_str(word);
+        title.push_str(&word);
         // A character has at most four bytes: more cannot be needed.
         if title.len() > 4 * max {
             break;
@@ -420,6 +422,11 @@ mod tests {
             (vec!["  fix\n\tthe  bug "], "fix the bug".to_string()),
             (vec!["a", "b"], "a b".into()),
             (vec![" \n"], String::new()),
+            (
+                vec!["a\u{1b}[31m\u{7} \u{202e}b"],
+                "a [31m \\u{202e}b".into(),
+            ),
+            (vec!["\u{1b} \u{9b}"], String::new()),
             (vec![&long[3..]], "漢".repeat(80)),
             (vec![&long], "漢".repeat(77) + "..."),
         ] {

@@ -259,7 +259,7 @@ fn schema(raw: Option<&RawValue>) -> Option<String> {
 
 /// `text` on one line, at most `max` bytes.
 pub(super) fn one_line(text: &str, max: usize) -> String {
-    cut(text.trim(), max).replace(char::is_control, " ")
+    cut(text.trim(), max).replace(crate::shown::deceives, " ")
 }
 
 #[cfg(test)]

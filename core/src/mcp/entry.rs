@@ -326,7 +326,7 @@ impl Entry {
 
 /// Whether a character could hide a part of a text, or make it look like another.
 fn hides(c: char) -> bool {
-    c.is_control()
+    crate::shown::deceives(c)
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
 }

@@ -227,25 +227,9 @@ pub(super) fn html(page: &str) -> String {
     }
 }
 
-/// `message` with every run of blank and control characters made one space, cut.
+/// The beginning of what somebody said, on one line.
 fn one_line(message: &str) -> String {
-    let mut line = String::new();
-    for word in message.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(text::cut(word, MAX_MESSAGE));
-        if line.len() > MAX_MESSAGE {
-            let kept = text::cut(&line, MAX_MESSAGE - '…'.len_utf8()).len();
-            line.truncate(kept);
-            line.push('…');
-            break;
-        }
-    }
-    line
+    crate::shown::line(message, MAX_MESSAGE)
 }
 
 #[cfg(test)]

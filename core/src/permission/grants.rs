@@ -68,7 +68,7 @@ impl fmt::Display for Grant {
         match self {
             Self::Edits => f.write_str("edits"),
             Self::Command(words) => write!(f, "`{}`", words.join(" ")),
-            Self::Line(line) if line.len() <= 80 && !line.contains(char::is_control) => {
+            Self::Line(line) if line.len() <= 80 && !line.contains(crate::shown::deceives) => {
                 write!(f, "exactly `{line}`")
             }
             Self::Line(_) => f.write_str("exactly this command"),

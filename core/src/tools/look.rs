@@ -16,6 +16,7 @@ use super::text;
 use super::workspace::Workspace;
 use crate::call::{Call, Contents, Cut, FileKind, Found, Listing, Outcome, Pattern, Search};
 use crate::permission::{Access, Target};
+use crate::shown;
 
 pub(super) fn read_file(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
     let path = args.string("path")?;
@@ -217,7 +218,7 @@ impl Look {
                 hidden += 1;
                 continue;
             }
-            out.push_str(paths::shown(cx.ws, &target.real));
+            out.push_str(&shown::name(paths::shown(cx.ws, &target.real)));
             if let Some((number, line)) = &hit.line {
                 let line = line.trim_end_matches(['\n', '\r']);
                 let mut shown = text::cut(line, cx.ws.limits.max_line).into();
@@ -318,7 +319,7 @@ fn show_listing(listing: &Listing) -> String {
     }
     let mut out = String::new();
     for entry in &listing.entries {
-        let name = text::one_line(&entry.name, 1024);
+        let name = shown::name(&entry.name);
         let link = if entry.link { "@" } else { "" };
         let _ = match entry.kind {
             FileKind::Directory => writeln!(out, "{name}/{link}"),

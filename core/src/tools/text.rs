@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub(super) use crate::shown::line as one_line;
+
 /// How a file's bytes stand for text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -114,26 +116,6 @@ pub(super) fn cut_middle(text: String, max: usize) -> String {
     let left_out = text.len() - head.len() - tail.len();
     let joined = format!("{head}\n[… {left_out} bytes left out …]\n{tail}");
     cut(&joined, max).into()
-}
-
-/// One line for a title: no control characters, no line ends, at most `max` bytes.
-pub(super) fn one_line(text: &str, max: usize) -> String {
-    let mut out = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if out.len() > max {
-            break;
-        }
-        if !word.is_empty() {
-            if !out.is_empty() {
-                out.push(' ');
-            }
-            out.push_str(word);
-        }
-    }
-    if out.len() > max {
-        out = format!("{}…", cut(&out, max.saturating_sub('…'.len_utf8())));
-    }
-    out
 }
 
 /// Output of a command as text: what is no UTF-8, and control characters that do more than end

@@ -35,8 +35,8 @@ impl RpcError {
     /// boundary.
     pub fn new(code: i32, message: &str) -> Self {
         let mut message = String::from(cut(message, MAX_MESSAGE));
-        if message.contains(char::is_control) {
-            message = message.replace(char::is_control, " ");
+        if message.contains(crate::shown::deceives) {
+            message = message.replace(crate::shown::deceives, " ");
         }
         Self {
             code,

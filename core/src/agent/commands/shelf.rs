@@ -22,8 +22,8 @@ use crate::call::{Call, FileKind, Listing, Outcome, Resolved};
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
 use crate::limits::Limits;
+use crate::shown;
 use crate::tools::Skill;
-use crate::wire::text::cut;
 
 /// The commands and skills of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,7 +161,9 @@ impl Scan {
                 // `mcp:` is what the prompts of MCP servers begin with.
                 if super::BuiltIn::named(&name).is_some() || name.starts_with("mcp:") {
                     let why = "this name is the agent's own";
-                    shelf.faults.push(format!("{}: {why}", command.path));
+                    shelf
+                        .faults
+                        .push(format!("{}: {why}", shown::name(&command.path)));
                 } else {
                     shelf.commands.entry(name).or_insert(command);
                 }
@@ -361,10 +363,7 @@ impl Place {
         self.read += 1;
         let text = core::str::from_utf8(bytes).map_err(|_| "it is no UTF-8 text")?;
         let text = Text::read(text)?;
-        let line = |text: &str| {
-            let words: Vec<&str> = text.split_whitespace().collect();
-            String::from(cut(&words.join(" "), limits.max_command_line))
-        };
+        let line = |text: &str| shown::line(text, limits.max_command_line);
         let name = match text.get("name").filter(|_| self.skills) {
             Some(name) => name.into(),
             None => name,
@@ -396,7 +395,7 @@ impl Place {
     }
 
     fn fault(&mut self, path: &str, why: &str) {
-        let fault = format!("{path}: {why}");
+        let fault = format!("{}: {why}", shown::name(path));
         let faults = &self.found.faults;
         if faults.len() < MOST_FAULTS && !faults.contains(&fault) {
             self.found.faults.push(fault);
@@ -542,6 +541,25 @@ mod tests {
         assert_eq!(shelf.commands["git:commit"].description, "Commit it");
         assert_eq!(shelf.skills["pdf"].description, "Reads PDFs");
         assert!(shelf.faults.is_empty(), "{:?}", shelf.faults);
+    }
+
+    #[test]
+    fn what_a_file_says_of_itself_is_one_line_that_does_what_it_shows() {
+        let text = "---\ndescription: \"a\u{1b}]0;t\u{7}\u{202e}b\u{2028}c\"\nargument-hint: x\u{9b}2J\n---\nx";
+        let skill = "---\ndescription: d\u{2066}e\n---\nx";
+        let files = [
+            ("/w/.reasonix/commands/a.md", text),
+            ("/w/.reasonix/commands/\u{1b}[2J\nb.md", "x"),
+            ("/w/.reasonix/skills/s/SKILL.md", skill),
+        ];
+        let shelf = scan(&files, &Limits::default());
+        assert_eq!(shelf.commands["a"].description, "a ]0;t \\u{202e}b c");
+        assert_eq!(shelf.commands["a"].hint.as_deref(), Some("x 2J"));
+        assert_eq!(shelf.skills["s"].description, "d\\u{2066}e");
+        let [fault] = &shelf.faults[..] else {
+            panic!("{:?}", shelf.faults);
+        };
+        assert!(fault.contains("\\u{1b}[2J\\u{a}b.md: its name"), "{fault}");
     }
 
     #[test]

@@ -523,6 +523,25 @@ fn searches_give_paths_relative_to_the_working_directory_and_say_when_there_is_m
 }
 
 #[test]
+fn a_name_cannot_forge_a_result_or_hide_a_part_of_itself() {
+    let mut world = World::new()
+        .file("/w/a\nb:1:needle", "needle")
+        .file("/w/c\u{1b}[2K\u{202e}d", "needle");
+    assert_eq!(
+        world.run("grep", r#"{"pattern":"needle"}"#).text,
+        "a\\u{a}b:1:needle:1:needle\nc\\u{1b}[2K\\u{202e}d:1:needle"
+    );
+    assert_eq!(
+        world.run("glob", r#"{"pattern":"*"}"#).text,
+        "a\\u{a}b:1:needle\nc\\u{1b}[2K\\u{202e}d"
+    );
+    assert_eq!(
+        world.run("ls", "").text,
+        "a\\u{a}b:1:needle  6 bytes\nc\\u{1b}[2K\\u{202e}d  6 bytes\nsrc/"
+    );
+}
+
+#[test]
 fn files_that_rules_hide_are_neither_read_nor_edited_nor_found() {
     let mut world = World::new()
         .file("/w/.env", "KEY=needle")

@@ -154,6 +154,21 @@ fn cards_have_short_one_line_titles_and_bounded_arguments() {
     assert_eq!(edit.card().title, "edit_file src/a.rs");
     assert_eq!(edit.card().locations, [Location::new("/w/src/a.rs", None)]);
     assert_eq!(edit.card().kind.name(), "edit");
+    for (name, arguments, title) in [
+        (
+            "bash",
+            r#"{"command":"echo \u202e\u001b[2K\u0007x"}"#,
+            "bash echo \\u{202e} [2K x",
+        ),
+        (
+            "read_file",
+            r#"{"path":"a\u2066\nb"}"#,
+            "read_file a\\u{2066} b",
+        ),
+        ("x\u{202e}y", "{}", "x\\u{202e}y"),
+    ] {
+        assert_eq!(world.start(name, arguments).card().title, title);
+    }
 }
 
 #[test]
