@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::bell::{Bell, Ringer};
 use crate::config;
-use crate::ops::process::{Group, Guard, PATIENCE, Running, Slot};
+use crate::ops::process::{Group, Guard, Mark, PATIENCE, Running, Slot, Tag};
 use crate::ops::{self, CustomTool, Kept, Stop, Told, http};
 
 /// Work for a thread.
@@ -51,6 +51,8 @@ pub(crate) struct Calls {
     look_at: Option<Instant>,
     /// News of this thread.
     due: VecDeque<(CallId, Told)>,
+    /// What all programs have in their environment.
+    mark: Option<Mark>,
     /// Ends all groups if we cannot. The last field: it is dropped when nobody is left to end.
     guard: Option<Guard>,
     unguarded: bool,
@@ -58,8 +60,23 @@ pub(crate) struct Calls {
 
 struct Lingering {
     group: Group,
-    /// It was asked to end and is not asked twice.
+    /// Whom its program started, in the group or not.
+    tag: Option<Tag>,
+    /// They were asked to end and are not asked twice.
     kill_at: Option<Instant>,
+}
+
+impl Lingering {
+    /// Whether somebody is left to be waited for. Who left the group is not, till it is to end.
+    fn exists(&self) -> bool {
+        let kin = || self.tag.as_ref().is_some_and(Tag::exists);
+        self.group.exists() || (self.kill_at.is_some() && kin())
+    }
+
+    fn kill(&self) {
+        self.group.kill();
+        self.tag.iter().for_each(Tag::kill);
+    }
 }
 
 struct Http {
@@ -90,6 +107,7 @@ impl Calls {
             lingering: BTreeMap::new(),
             look_at: None,
             due: VecDeque::new(),
+            mark: Mark::new(),
             guard: None,
             unguarded: false,
         }
@@ -111,7 +129,8 @@ impl Calls {
             Call::Process(process) => {
                 self.see_to_guard();
                 let (shell, guard) = (&self.host.shell, self.guard.as_mut());
-                match ops::process::spawn(&process, shell, &self.hidden, guard) {
+                let tag = self.mark.as_mut().map(Mark::tag);
+                match ops::process::spawn(&process, shell, &self.hidden, guard, tag) {
                     Ok(running) => drop(self.running.insert(id, running)),
                     Err(fault) => self.due.push_back((id, Told::Failed(fault))),
                 }
@@ -166,6 +185,7 @@ impl Calls {
         if let Some(left) = self.lingering.get_mut(&id) {
             if left.kill_at.is_none() {
                 left.group.ask_to_end();
+                left.tag.as_ref().map(Tag::ask_to_end);
                 left.kill_at = Some(Instant::now() + PATIENCE);
                 self.look_at = self.look_at.min(left.kill_at);
             }
@@ -265,7 +285,8 @@ impl Calls {
         let running = std::mem::take(&mut self.running);
         let lingering = std::mem::take(&mut self.lingering);
         let groups: Vec<Group> = lingering.into_values().map(|left| left.group).collect();
-        ops::process::end_all(running.into_values().collect(), &groups);
+        let mark = self.mark.take();
+        ops::process::end_all(running.into_values().collect(), &groups, mark.as_ref());
     }
 
     /// Sees to it that a guard lives and knows of every group.
@@ -275,7 +296,7 @@ impl Calls {
         }
         let running = self.running.values().map(Running::group);
         let groups = running.chain(self.lingering.values().map(|left| left.group));
-        match Guard::start(groups) {
+        match Guard::start(groups, self.mark.as_ref()) {
             Ok(guard) => self.guard = Some(guard),
             Err(error) => {
                 self.guard = None;
@@ -295,10 +316,10 @@ impl Calls {
         let guard = &mut self.guard;
         self.lingering.retain(|_, left| {
             if left.kill_at.is_some_and(|at| at <= now) {
-                left.group.kill();
+                left.kill();
                 left.kill_at = None;
             }
-            let exists = left.group.exists();
+            let exists = left.exists();
             if !exists && let Some(guard) = guard {
                 guard.over(left.group);
             }
@@ -317,11 +338,22 @@ impl Calls {
         running.step(Instant::now(), room, &mut |told| due.push_back((id, told)));
         if running.over() {
             let group = running.group();
+            let tag = running.tag().cloned();
+            // What a command that ended by itself left outside of its group stays till we end.
+            let ends = running.ends_kin();
+            let asked = ends && tag.as_ref().is_some_and(|tag| tag.ask_to_end() > 0);
             self.running.remove(&id);
-            if group.exists() {
-                let kill_at = None;
-                self.lingering.insert(id, Lingering { group, kill_at });
-                self.look_at.get_or_insert(Instant::now() + LOOK);
+            if asked || group.exists() {
+                let now = Instant::now();
+                let kill_at = asked.then_some(now + PATIENCE);
+                let left = Lingering {
+                    group,
+                    tag,
+                    kill_at,
+                };
+                self.lingering.insert(id, left);
+                let look_at = kill_at.unwrap_or(now + LOOK);
+                self.look_at = Some(self.look_at.map_or(look_at, |at| at.min(look_at)));
             } else if let Some(guard) = &mut self.guard {
                 guard.over(group);
             }
@@ -353,6 +385,9 @@ impl Drop for Calls {
         // What runs is killed by its own drop.
         for left in self.lingering.values() {
             left.group.kill();
+        }
+        if let Some(kin) = self.mark.as_ref().and_then(Mark::all) {
+            kin.kill();
         }
     }
 }

@@ -130,6 +130,78 @@ fn a_session_that_closes_takes_with_it_what_its_commands_left() {
     }
 }
 
+/// What starts programs that leave the group of whoever started them, and how many sleep then: one
+/// that listens to nobody, one whose parent is gone, and one in a session of its own beneath another.
+const LEAVERS: (&str, usize) = (
+    "setsid sh -c \"trap '' TERM; sleep $M; sleep $M\" & (setsid sleep $M &); \
+     setsid sh -c 'setsid sleep $M & wait' & sleep 0",
+    3,
+);
+
+#[test]
+fn who_leaves_its_group_ends_with_the_agent_also_when_that_is_killed() {
+    let acts: [fn(&mut Running); 2] = [Running::kill, Running::close_input];
+    for program in PROGRAMS {
+        for background in [false, true] {
+            for act in acts {
+                let (place, mark) = (Place::new(), mark());
+                let command = LEAVERS.0.replace("$M", &mark);
+                let mut agent = run(program, &place, &[command], background);
+                agent.answer(2);
+                till(program, || sleepers(&mark) == LEAVERS.1);
+                act(&mut agent);
+                till(program, || with(&mark).is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn who_left_the_group_of_a_command_ends_with_a_cancel_of_it() {
+    for program in PROGRAMS {
+        let (place, mark) = (Place::new(), mark());
+        let command = format!("{}; sleep {mark}; echo", LEAVERS.0.replace("$M", &mark));
+        let mut agent = run(program, &place, &[command], false);
+        till(program, || sleepers(&mark) == LEAVERS.1 + 1);
+        let session = agent.answer(9002)["result"]["sessionId"].clone();
+        agent.send(&json::cancel(session.as_str().expect("a session")));
+        assert_eq!(agent.answer(2)["result"]["stopReason"], "cancelled");
+        till(program, || with(&mark).is_empty());
+        let (ended, _) = agent.finish();
+        assert_eq!(ended.code, Some(0), "{program}");
+    }
+}
+
+#[test]
+fn who_left_the_group_of_an_mcp_server_ends_with_its_session_and_with_the_agent() {
+    let close: fn(&mut Running, &Value) = |agent, session| {
+        let params = json!({"sessionId": session});
+        let closed = agent.ask(&json::request(3, "session/close", params));
+        assert_eq!(closed["result"], json!({}));
+    };
+    let acts = [
+        close,
+        |agent: &mut Running, _: &Value| agent.kill(),
+        |agent: &mut Running, _: &Value| agent.close_input(),
+    ];
+    for program in PROGRAMS {
+        for act in acts {
+            let (place, mark) = (Place::new(), mark());
+            let model = format!("script:{}", place.script("{\"text\":\"x\"}\n").display());
+            let mut agent = Running::start(program, &place, &["--model", &model]);
+            agent.ask(&json::initialize(1));
+            let line = format!("{}; cat > /dev/null", LEAVERS.0.replace("$M", &mark));
+            let server = json!({"name": "s", "command": "sh", "args": ["-c", line], "env": []});
+            let cwd = place.work().display().to_string();
+            let params = json!({"cwd": cwd, "mcpServers": [server]});
+            let opened = agent.ask(&json::request(2, "session/new", params));
+            till(program, || sleepers(&mark) == LEAVERS.1);
+            act(&mut agent, &opened["result"]["sessionId"]);
+            till(program, || with(&mark).is_empty());
+        }
+    }
+}
+
 #[test]
 fn a_guard_ends_with_its_agent_and_comes_only_with_commands() {
     for program in PROGRAMS {

@@ -61,6 +61,8 @@ struct World<'a> {
     limits: Limits,
     begun: Instant,
     hidden: &'a [String],
+    /// What the programs have in their environment.
+    mark: Option<process::Mark>,
     programs: BTreeMap<CallId, process::Running>,
     requests: BTreeMap<CallId, http::Handle>,
     due: VecDeque<Posted>,
@@ -75,6 +77,7 @@ impl<'a> World<'a> {
             limits: Limits::default(),
             begun: Instant::now(),
             hidden,
+            mark: process::Mark::new(),
             programs: BTreeMap::new(),
             requests: BTreeMap::new(),
             due: VecDeque::new(),
@@ -134,7 +137,8 @@ impl<'a> World<'a> {
 
     fn start(&mut self, id: CallId, call: Call) {
         if let Call::Process(process) = call {
-            match process::spawn(&process, "sh", self.hidden, None) {
+            let tag = self.mark.as_mut().map(process::Mark::tag);
+            match process::spawn(&process, "sh", self.hidden, None, tag) {
                 Ok(program) => drop(self.programs.insert(id, program)),
                 Err(fault) => self.due.push_back((id, Told::Failed(fault))),
             }
@@ -207,6 +211,7 @@ impl<'a> World<'a> {
             self.turn();
         }
         self.requests.values().for_each(http::Handle::abort);
-        process::end_all(self.programs.into_values().collect(), &[]);
+        let programs = self.programs.into_values().collect();
+        process::end_all(programs, &[], self.mark.as_ref());
     }
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn run(process: &Process) -> String {
-        let running = spawn(process, "sh", &[], None).expect("it starts");
+        let running = spawn(process, "sh", &[], None, None).expect("it starts");
         String::from_utf8_lossy(&drive_to_end(running)).into_owned()
     }
 

@@ -6,8 +6,8 @@
 //! to it *by the program's own process* before it becomes the program, so that there is no moment
 //! in which it runs and is not known; and taken off its list when nobody of the group is left,
 //! before its number can mean another one. When the socket ends, the shell ends whom it knows:
-//! politely first, half a second later for sure. Who has left the group on purpose (`setsid`) is
-//! not reached.
+//! politely first, half a second later for sure; and with them who has left its group on purpose
+//! (`setsid`), as far as it is found by the mark in its environment.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,8 @@ use std::process::{Child, Command, Stdio};
 use rustix::net::{SendFlags, send};
 use rustix::process::Pid;
 
-use super::Group;
+use super::group::Group;
+use super::kin::Mark;
 
 /// What it does. Signals of a terminal or of a supervisor that ends all it sees do not concern it:
 /// it ends by itself. `failed` takes back what came since `begin`, if anything did.
@@ -31,7 +32,15 @@ forget() {
     all=$rest
 }
 signal() { for it in $all; do kill "$1" "-$it"; done; }
-left() { for it in $all; do kill -0 "-$it" && return 0; done; return 1; }
+left() { for it in $all; do kill -0 "-$it" && return 0; done; [ -n "$(kin)" ]; }
+kin() { [ -z "$mark" ] || grep -lsF -e "$mark" /proc/[0-9]*/environ; }
+kin_signal() {
+    for it in $(kin); do
+        it=${it#/proc/}
+        kill "$1" "${it%/environ}"
+    done
+}
+mark=$1
 while read -r said group; do
     case $said in
         begin) last= ;;
@@ -41,11 +50,16 @@ while read -r said group; do
     esac
 done
 signal -TERM
+kin_signal -TERM
 for _ in 1 2 3 4 5; do
     left || exit 0
     sleep 0.1
 done
 signal -KILL
+for _ in 1 2 3 4 5; do
+    kin_signal -KILL
+    [ -n "$(kin)" ] || exit 0
+done
 "#;
 
 /// Where the shell is; the second is looked for. By this name it reads no file of the person's
@@ -61,17 +75,20 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts it, and tells it of these groups.
+    /// Starts it, and tells it of these groups and of the mark of all programs.
     ///
     /// # Errors
     ///
     /// If there is no shell, or the system has no process or descriptor left.
-    pub fn start(groups: impl Iterator<Item = Group>) -> io::Result<Self> {
+    pub fn start(groups: impl Iterator<Item = Group>, mark: Option<&Mark>) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for shell in SHELLS {
             let (line, far) = UnixStream::pair()?;
             let mut command = Command::new(shell);
-            command.arg("-c").arg(SCRIPT).current_dir("/");
+            let mark = mark.map_or_else(String::new, Mark::variables);
+            command
+                .args(["-c", SCRIPT, "reasonix-guard", &mark])
+                .current_dir("/");
             // Nothing of ours: a variable can give a shell other commands, or hold a key.
             command.env_clear();
             command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
@@ -173,7 +190,7 @@ mod tests {
     }
 
     fn begin(line: &str, guard: &mut Guard) -> Running {
-        spawn(&shell(line), "sh", &[], Some(guard)).expect("it starts")
+        spawn(&shell(line), "sh", &[], Some(guard), None).expect("it starts")
     }
 
     /// What a guard does when its owner is gone.
@@ -186,12 +203,12 @@ mod tests {
 
     #[test]
     fn who_is_left_is_ended_and_nobody_else() {
-        let mut guard = Guard::start(std::iter::empty()).expect("it starts");
+        let mut guard = Guard::start(std::iter::empty(), None).expect("it starts");
         let known = begin("sleep 1000 & sleep 1000; echo", &mut guard);
         let stubborn = "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo; wait";
         let stubborn = begin(stubborn, &mut guard);
         let over = begin("true", &mut guard);
-        let other = spawn(&shell("sleep 1000"), "sh", &[], None).expect("it starts");
+        let other = spawn(&shell("sleep 1000"), "sh", &[], None, None).expect("it starts");
         // Its number is one that must not be touched any more: that of the other one, say.
         guard.say("runs", Some(other.group().0));
         guard.over(other.group());
@@ -219,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_did_not_start_is_not_known() {
-        let mut guard = Guard::start(std::iter::empty()).expect("it starts");
+        let mut guard = Guard::start(std::iter::empty(), None).expect("it starts");
         let known = begin("sleep 1000", &mut guard);
         let none = Process {
             program: Program::Argv(vec!["/surely/no/such/program".into()]),
@@ -230,7 +247,7 @@ mod tests {
             ..shell("true")
         };
         for process in [none, nowhere] {
-            spawn(&process, "sh", &[], Some(&mut guard)).expect_err("it cannot start");
+            spawn(&process, "sh", &[], Some(&mut guard), None).expect_err("it cannot start");
         }
         // Neither took the one before with it.
         abandon(guard);
@@ -239,7 +256,7 @@ mod tests {
 
     #[test]
     fn one_that_is_gone_is_missed_and_holds_up_nobody() {
-        let mut guard = Guard::start(std::iter::empty()).expect("it starts");
+        let mut guard = Guard::start(std::iter::empty(), None).expect("it starts");
         assert!(guard.lives());
         guard.process.kill().expect("it runs");
         let seen = drive_to_end(begin("echo all the same", &mut guard));
@@ -247,7 +264,7 @@ mod tests {
         till("it is missed", || !guard.lives());
         // Another one is told of who runs.
         let known = begin("sleep 1000", &mut guard);
-        let next = Guard::start([known.group()].into_iter()).expect("it starts");
+        let next = Guard::start([known.group()].into_iter(), None).expect("it starts");
         abandon(next);
         till("it is ended", || !lives(known.group()));
     }
@@ -255,7 +272,7 @@ mod tests {
     #[test]
     fn it_holds_nothing_of_ours() {
         let (reader, writer) = io::pipe().expect("pipes can be made");
-        let guard = Guard::start(std::iter::empty()).expect("it starts");
+        let guard = Guard::start(std::iter::empty(), None).expect("it starts");
         drop(writer);
         let (send, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -280,7 +297,7 @@ mod tests {
             "(sleep 1000 &) ; sleep 1000; echo",
         ];
         if own_process() {
-            let mut guard = Guard::start(std::iter::empty()).expect("it starts");
+            let mut guard = Guard::start(std::iter::empty(), None).expect("it starts");
             let running = LINES.map(|line| begin(line, &mut guard));
             for it in &running {
                 println!("\ngroup {}", it.group().0.as_raw_nonzero());
