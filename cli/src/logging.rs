@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use env_logger::{Builder, Target};
 use log::LevelFilter;
-use reasonix_core::secret::Secret;
+use reasonix_core::secret::Secrets;
 use reasonix_core::settings::Settings;
 use reasonix_core::shown;
 
@@ -17,7 +17,7 @@ use reasonix_core::shown;
 pub const MAX_LINE: usize = 16 << 10;
 
 /// What must not be shown.
-static SECRETS: Mutex<Vec<Secret>> = Mutex::new(Vec::new());
+static SECRETS: Mutex<Vec<Secrets>> = Mutex::new(Vec::new());
 
 /// Starts logging. `verbose`: 0 warnings, 1 what happens, 2 every step. A file gets what happens
 /// even without being asked.
@@ -55,15 +55,15 @@ pub fn hide(settings: &Settings) {
     let keys = settings.providers.iter().filter_map(|p| p.api_key.clone());
     let keys = keys.chain(settings.secrets.iter().cloned());
     if let Ok(mut secrets) = SECRETS.lock() {
-        secrets.extend(keys);
+        secrets.push(Secrets::new(keys));
     }
 }
 
 /// `text` without any known secret.
 pub fn redacted(mut text: String) -> String {
     if let Ok(secrets) = SECRETS.lock() {
-        for secret in &*secrets {
-            secret.redact(&mut text);
+        for known in &*secrets {
+            known.redact(&mut text);
         }
     }
     text

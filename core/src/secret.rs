@@ -1,5 +1,7 @@
 //! Text that must not be shown.
 
+mod spellings;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -119,14 +121,23 @@ impl Secret {
     }
 }
 
-/// All secrets that nothing of may be shown.
+/// All secrets that nothing of may be shown, with the usual ways to encode them: base64 (also of a text
+/// that a secret is a part of, not folded over lines), hexadecimal, percent-encoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets(Vec<Secret>);
 
 impl Secrets {
     /// These, and no other.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        Self(secrets.into_iter().collect())
+        let mut all = Vec::new();
+        for secret in secrets {
+            if secret.value.len() >= SHORTEST {
+                let spelled = spellings::of(&secret.value).into_iter();
+                all.extend(spelled.map(|value| Secret::new(secret.name(), value)));
+            }
+            all.push(secret);
+        }
+        Self(all)
     }
 
     /// `text` without them.
@@ -231,6 +242,59 @@ mod tests {
         // One that is not ASCII.
         let secrets = Secrets::new([Secret::new("K", "ключ-ключ-ключ")]);
         check(&secrets, "к ключ-ключ-ключ к", "к [redacted] к");
+    }
+
+    #[test]
+    fn a_key_is_found_as_it_is_usually_encoded() {
+        let secrets = Secrets::new([Secret::new("K", "sk-a+b/c=d?0123456789xyz~")]);
+        #[track_caller]
+        fn check(secrets: &Secrets, text: &str, shown: &str) {
+            let mut redacted = String::from(text);
+            secrets.redact(&mut redacted);
+            assert_eq!(redacted, shown, "{text}");
+        }
+        // `base64` of the key, of `KEY=`, `A=` and `AB=` with it, and a line end behind each.
+        check(
+            &secrets,
+            "c2stYStiL2M9ZD8wMTIzNDU2Nzg5eHl6fgo=",
+            "[redacted]fgo=",
+        );
+        check(
+            &secrets,
+            "S0VZPXNrLWErYi9jPWQ/MDEyMzQ1Njc4OXh5en4K",
+            "S0VZPXNr[redacted]en4K",
+        );
+        check(
+            &secrets,
+            "QT1zay1hK2IvYz1kPzAxMjM0NTY3ODl4eXp+Cg==",
+            "QT1z[redacted]Cg==",
+        );
+        check(
+            &secrets,
+            "QUI9c2stYStiL2M9ZD8wMTIzNDU2Nzg5eHl6fgo=",
+            "QUI9[redacted]fgo=",
+        );
+        // In an address, every byte of it, and in both cases.
+        check(
+            &secrets,
+            "?k=sk-a%2Bb%2Fc%3Dd%3F0123456789xyz~&b",
+            "?k=[redacted]&b",
+        );
+        check(
+            &secrets,
+            "?k=sk-a%2bb%2fc%3dd%3f0123456789xyz~&b",
+            "?k=[redacted]&b",
+        );
+        let every = |percent: &str| -> String {
+            let hex = "736b2d612b622f633d643f3031323334353637383978797a7e".as_bytes();
+            let (pairs, _) = hex.as_chunks::<2>();
+            let pair = |it: &[u8; 2]| format!("{percent}{}", core::str::from_utf8(it).unwrap());
+            pairs.iter().map(pair).collect()
+        };
+        for text in [every(""), every("%")] {
+            check(&secrets, &format!("x {text} y"), "x [redacted] y");
+            check(&secrets, &text.to_uppercase(), "[redacted]");
+        }
     }
 
     #[test]

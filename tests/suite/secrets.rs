@@ -84,6 +84,9 @@ fn a_command_that_reads_the_file_of_keys_shows_nothing_of_them() {
         tail,
         format!("cat {env} >&2; exit 3"),
         format!("cat {env} {env} {env} | tr -d '\\n'; sleep 60"),
+        format!("base64 -w0 {env}"),
+        format!("printf x | cat - {env} | base64 -w0"),
+        format!("od -An -v -tx1 {env} | tr -d ' \\n'"),
     ];
     check(
         lines
@@ -98,6 +101,14 @@ fn a_command_that_reads_the_file_of_keys_shows_nothing_of_them() {
                     assert_eq!(leak(body.as_bytes()), None);
                     // Nor a part of it that is worth something.
                     assert!(!body.contains("in-env-file") && !body.contains("5f1c9a"));
+                    // Nor another spelling: `planted-in-env` in base64, twice, and in hexadecimal.
+                    for part in [
+                        "cGxhbnRlZC1pbi1lbn",
+                        "LXBsYW50ZWQtaW4tZW",
+                        "706c616e7465642d",
+                    ] {
+                        assert!(!body.contains(part), "{body}");
+                    }
                 },
                 ..case(
                     "a command that prints .env",
