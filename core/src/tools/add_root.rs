@@ -18,6 +18,7 @@ use crate::error::IoFault;
 use crate::permission::{Access, Action};
 
 /// Whether the tool of this name adds folders.
+#[cfg(feature = "engine")]
 pub(crate) fn adds_roots(name: &str) -> bool {
     name == "add_root"
 }

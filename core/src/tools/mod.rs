@@ -34,7 +34,9 @@ mod workspace;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "engine")]
 pub(crate) use add_root::adds_roots;
+#[cfg(feature = "agent")]
 pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use external::External;
@@ -43,6 +45,7 @@ pub use kind::ToolKind;
 pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};
 pub use run::ToolRun;
 pub use skill::Skill;
+#[cfg(feature = "agent")]
 pub(crate) use state::digest;
 pub use state::{JobId, ToolState};
 pub use step::{
@@ -50,5 +53,6 @@ pub use step::{
     Step, Todo, TodoStatus, ToolOutcome,
 };
 pub use task::is_for_subagents;
+#[cfg(feature = "engine")]
 pub(crate) use web::is_web;
 pub use workspace::{Sandbox, Web, Workspace};
