@@ -5,7 +5,7 @@
 mod end;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use reasonix_core::limits::Limits;
@@ -344,6 +344,7 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::io::{Read, Write};
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     /// Notes what it hears.

@@ -4,7 +4,7 @@
 mod protected;
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use thiserror::Error;
 
@@ -231,6 +231,8 @@ fn is_absolute(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::{Entry, Listing};
+    use alloc::string::ToString;
     use alloc::vec;
     use alloc::vec::Vec;
 

@@ -306,7 +306,7 @@ mod tests {
         let port = server.local_addr().expect("bound").port();
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo open");
         for (network, says) in [(true, "open\n"), (false, "")] {
-            let running = spawn(&confined(&w, &line, network), "bash", &[], None);
+            let running = spawn(&confined(&w, &line, network), "bash", &[], None, None);
             let out = drive_to_end(running.expect("it starts"));
             let out = String::from_utf8_lossy(&out);
             assert_eq!(out.contains("open\n"), says == "open\n", "{out}");
@@ -337,11 +337,11 @@ mod tests {
         fs::create_dir(format!("{w}/in")).expect("made");
         symlink("in", format!("{w}/tmp")).expect("linked");
         let process = confined(&w, "true", true);
-        assert_eq!(kind(spawn(&process, "sh", &[], None)), IoKind::Denied);
+        assert_eq!(kind(spawn(&process, "sh", &[], None, None)), IoKind::Denied);
         fs::remove_file(format!("{w}/tmp")).expect("removed");
         fs::create_dir(format!("{w}/tmp")).expect("made");
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(format!("{w}/tmp"), open).expect("set");
-        assert_eq!(kind(spawn(&process, "sh", &[], None)), IoKind::Denied);
+        assert_eq!(kind(spawn(&process, "sh", &[], None, None)), IoKind::Denied);
     }
 }

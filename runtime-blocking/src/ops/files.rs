@@ -306,7 +306,7 @@ fn like(file: &File, data: &Metadata) -> io::Result<()> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use crate::ops::testing::{dir, kind, links};
+    use crate::ops::testing::{again, command_again, dir, kind, links, own_process};
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -341,6 +341,76 @@ mod tests {
         assert_eq!((text(&path).as_str(), data.mode() & 0o7777), ("new", 0o755));
         assert_ne!(data.ino(), inode, "a new file took the name");
         assert_eq!(names_in(&w), 1, "no temporary file is left");
+    }
+
+    /// A write of five million of this byte.
+    fn much(path: &str, byte: u8) -> Write {
+        Write {
+            bytes: vec![byte; 5_000_000],
+            ..to(path, "")
+        }
+    }
+
+    #[test]
+    fn who_is_killed_while_saving_leaves_the_old_or_the_new_and_the_mode() {
+        const NAME: &str =
+            "ops::files::tests::who_is_killed_while_saving_leaves_the_old_or_the_new_and_the_mode";
+        if own_process() {
+            let path = std::env::var("REASONIX_TEST_FILE").expect("it is given");
+            println!("\nbegins");
+            for byte in b"ab".iter().cycle() {
+                write(&much(&path, *byte)).expect("written");
+            }
+        }
+        let (_keep, w) = dir();
+        let path = format!("{w}/run.sh");
+        fs::write(&path, "a").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        for n in 0..12 {
+            let mut child = command_again(NAME)
+                .env("REASONIX_TEST_FILE", &path)
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            let out = std::io::BufReader::new(child.stdout.take().expect("piped"));
+            let began = std::io::BufRead::lines(out).map_while(Result::ok);
+            assert!(began.into_iter().any(|line| line == "begins"));
+            // Not an order of events: the end comes wherever it comes.
+            std::thread::sleep(std::time::Duration::from_micros(2_500 * n));
+            child.kill().expect("it runs");
+            child.wait().expect("it ended");
+            let text = text(&path);
+            let same = text.bytes().all(|byte| byte == text.as_bytes()[0]);
+            assert!(
+                same && matches!(text.len(), 1 | 5_000_000),
+                "{}",
+                text.len()
+            );
+            let mode = fs::metadata(&path).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o755);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_the_old_and_nothing_beside_it() {
+        if !own_process() {
+            return again(
+                "ops::files::tests::what_does_not_fit_leaves_the_old_and_nothing_beside_it",
+            );
+        }
+        use rustix::process::{Resource, Rlimit, setrlimit};
+        let came = std::sync::Arc::default();
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, came).expect("registered");
+        let limit = Rlimit {
+            current: Some(10_000),
+            maximum: None,
+        };
+        setrlimit(Resource::Fsize, limit).expect("it may be lowered");
+        let (_keep, w) = dir();
+        let path = format!("{w}/f");
+        fs::write(&path, "old").expect("written");
+        assert_eq!(kind(write(&much(&path, b'x'))), IoKind::TooLarge);
+        assert_eq!((text(&path).as_str(), names_in(&w)), ("old", 1));
     }
 
     #[test]

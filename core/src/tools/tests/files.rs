@@ -537,7 +537,7 @@ fn a_name_cannot_forge_a_result_or_hide_a_part_of_itself() {
     );
     assert_eq!(
         world.run("ls", "").text,
-        "a\\u{a}b:1:needle  6 bytes\nc\\u{1b}[2K\\u{202e}d  6 bytes\nsrc/"
+        "a\\u{a}b:1:needle  1 bytes\nc\\u{1b}[2K\\u{202e}d  1 bytes\nsrc/"
     );
 }
 

@@ -1,7 +1,8 @@
 //! Programs that really run: what is told of them, and who is left.
 
 use super::*;
-use reasonix_core::call::Keep;
+use reasonix_core::call::{Errors, Keep, Process, Program};
+use reasonix_core::error::IoKind;
 use rustix::event::{PollFd, Timespec, poll};
 
 pub fn shell(line: &str) -> Process {
