@@ -337,9 +337,5 @@ fn command_pattern(text: &str) -> Result<Pattern, String> {
     let words = shell::literal_words(line).ok_or(
         "the pattern is the words of one simple command, with `:*` behind them if more may follow",
     )?;
-    if words.is_empty() {
-        // With `:*` it would be every command there is, which `Bash` says.
-        return Err("the pattern is empty".into());
-    }
     Ok(Pattern::Command { words, exact })
 }

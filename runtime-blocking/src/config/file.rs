@@ -489,7 +489,11 @@ mod tests {
         for (rule, why) in [
             ("Bash(", "the closing parenthesis is missing"),
             ("", "a rule is `Tool` or `Tool(pattern)`"),
-            ("Bash(:*)", "the pattern is empty"),
+            (
+                "Bash(:*)",
+                "the pattern is the words of one simple command, with `:*` behind them if more \
+                 may follow",
+            ),
             (
                 "Bash(ls && rm)",
                 "the pattern is the words of one simple command, with `:*` behind them if more \

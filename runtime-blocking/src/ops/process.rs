@@ -48,6 +48,8 @@ pub struct Running {
     feed: VecDeque<u8>,
     feed_ends: bool,
     close_at: Option<Instant>,
+    /// That has come, and was seen to: what is still to be told waits for room, not for time.
+    late: bool,
     kill_at: Option<Instant>,
     settled: bool,
 }
@@ -118,7 +120,7 @@ impl Running {
 
     /// When [`step`](Self::step) is due even if no descriptor is ready.
     pub fn deadline(&self) -> Option<Instant> {
-        let close_at = self.close_at.filter(|_| !self.settled);
+        let close_at = self.close_at.filter(|_| !self.settled && !self.late);
         match (close_at, self.kill_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -184,6 +186,7 @@ impl Running {
         }
         self.write(tell);
         let late = self.close_at.is_some_and(|at| now >= at);
+        self.late = late;
         for output in &mut self.outputs {
             output.read(late, &mut room, tell);
         }

@@ -16,6 +16,9 @@ use reasonix_core::error::{IoFault, IoKind};
 use super::plain::{Links, calm};
 use super::{Stop, fault};
 
+/// Most memory for the line that is looked at, bytes.
+const LONGEST_LINE: usize = 4 << 20;
+
 /// What the search finds, till its time is up or `stop` is set.
 ///
 /// # Errors
@@ -85,6 +88,8 @@ fn text(
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .line_number(true)
+        // A file that is one endless line is left out, not read into memory.
+        .heap_limit(Some(LONGEST_LINE))
         .build();
     let mut hits = Vec::new();
     let cut = walk(search, until, |path, beneath| {

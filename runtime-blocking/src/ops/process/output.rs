@@ -109,6 +109,10 @@ impl Output {
                 Err(_) => self.pipe = None,
             }
         }
+        // Nothing more will make it ready.
+        if self.rest == Some(0) {
+            self.pipe = None;
+        }
         if let Some(kept) = &mut self.kept {
             if self.pipe.is_none() {
                 kept.end();

@@ -138,6 +138,7 @@ fn start(
         feed: VecDeque::new(),
         feed_ends: false,
         close_at: None,
+        late: false,
         kill_at: None,
         settled: false,
     })

@@ -167,6 +167,25 @@ fn with_no_room_the_process_waits_and_nothing_is_lost() {
 }
 
 #[test]
+fn an_end_that_has_no_room_to_be_told_is_waited_for_without_a_deadline() {
+    let mut running = begin(&shell("echo out"));
+    let mut seen = Seen::default();
+    let end = Instant::now() + Duration::from_secs(20);
+    // Time enough for its outputs to be closed; nobody reads.
+    while running.exit.is_none() || running.deadline().is_some() {
+        assert!(Instant::now() < end, "it is due again and again");
+        running.step(Instant::now(), 0, &mut |told| seen.take(told));
+        std::thread::yield_now();
+    }
+    assert_eq!(seen, Seen::default());
+    let seen = finish(running);
+    assert_eq!(
+        (seen.out.as_slice(), code(&seen).0),
+        (b"out\n".as_slice(), Some(0))
+    );
+}
+
+#[test]
 fn endless_output_is_kept_within_bounds() {
     let keep = Keep::HeadAndTail { head: 10, tail: 4 };
     let process = Process {
