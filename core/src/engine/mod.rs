@@ -345,18 +345,38 @@ impl Engine {
     pub fn set_rules(&mut self, cx: &mut Context<'_>, rules: Rules) {
         let rules = rules.beneath(&self.workspace.cwd, &self.workspace.roots);
         self.workspace.rules = rules.clone();
+        if let Some(child) = self.child_mut() {
+            child.workspace.rules = rules.clone();
+        }
         self.authority.set_rules(rules);
         self.recheck(cx);
+        self.narrow_child(cx);
+    }
+
+    /// Whether a file that a person refers to may be read for the model: its real path and the root it is
+    /// beneath, or why not.
+    pub(crate) fn readable(
+        &self,
+        asked: &str,
+        it: &crate::call::Resolved,
+    ) -> Result<(String, String), String> {
+        tools::readable(&self.workspace, asked, it)
     }
 
     /// Something else of the web may be read from now on. Whether there are tools for it stays as
     /// it is.
     pub fn set_web(&mut self, web: Web) {
+        if let Some(child) = self.child_mut() {
+            child.set_web(web);
+        }
         self.workspace.web = web;
     }
 
     /// Other folders that commands can write in beside the roots, from the next command on.
     pub fn set_writable(&mut self, folders: Vec<String>) {
+        if let Some(child) = self.child_mut() {
+            child.set_writable(folders.clone());
+        }
         if let Some(sandbox) = &mut self.workspace.sandbox {
             sandbox.writable = folders;
         }
@@ -364,6 +384,9 @@ impl Engine {
 
     /// Other keys that nothing of may be shown, from the next call of a tool on.
     pub fn set_secrets(&mut self, secrets: Secrets) {
+        if let Some(child) = self.child_mut() {
+            child.set_secrets(secrets.clone());
+        }
         self.workspace.secrets = secrets;
     }
 

@@ -42,6 +42,7 @@ pub use catalogue::{Class, Tool, catalogue, find, light};
 pub use external::External;
 pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
+pub use paths::readable;
 pub use roots::{RootFault, RootFaultKind, Vetted, Vetting, overlaps};
 pub use run::ToolRun;
 pub use skill::Skill;

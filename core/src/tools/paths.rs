@@ -119,6 +119,20 @@ pub(super) fn vet_resolved(ws: &Workspace, asked: &str, it: &Resolved) -> Result
     vet(ws, asked, &clean(&it.real))
 }
 
+/// The real path of a file that a person refers to, and the root it is beneath, if the tools might read
+/// it too: what they may not, nobody reads for the model in another way. The error says why not.
+pub fn readable(ws: &Workspace, asked: &str, it: &Resolved) -> Result<(String, String), String> {
+    if !ws
+        .roots
+        .iter()
+        .any(|root| is_within(&clean(&it.real), root))
+    {
+        return Err("it leads out of the session's folder".into());
+    }
+    let place = vet_resolved(ws, asked, it)?;
+    Ok((place.target.real, place.root))
+}
+
 /// A path as the model is shown it: relative to the working directory if it is beneath that.
 pub(super) fn shown<'a>(ws: &'a Workspace, path: &'a str) -> &'a str {
     let bases = ws.roots.first().into_iter().chain([&ws.cwd]);

@@ -15,7 +15,7 @@ use super::super::vendor::no_session;
 use super::super::{Agent, Owner};
 use super::requests::{SOURCE, error, json};
 use super::{Then, shapes};
-use crate::call::{Call, Expect, News, Outcome, Write};
+use crate::call::{Call, Expect, FileKind, News, Outcome, Resolved, Write};
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
 use crate::link;
@@ -23,6 +23,7 @@ use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::SessionId;
 use crate::protocol::schema::vendor::inbox::OkResponse;
+use crate::secret::Secrets;
 use crate::store::inbox::{Done, Draft, Found, Intent, NewItem, Reference, references};
 use crate::wire::RequestKey;
 
@@ -50,6 +51,8 @@ pub(super) enum Aim {
 /// What a call is for.
 enum Errand {
     Save(Option<String>),
+    /// To see what a reference leads to, by this path.
+    Resolve(usize, String),
     Read(usize),
 }
 
@@ -88,7 +91,6 @@ impl Agent {
             return self.side.answer(gathering.asked, Err(error));
         };
         let (cwd, root) = (session.cwd.clone(), session.root.clone());
-        let (text_max, picture_max) = (limits.max_inbox_ref, limits.max_inbox_frozen);
         for (file, ignore) in files_to_save(files) {
             let reference = gathering
                 .found
@@ -115,17 +117,10 @@ impl Agent {
         }
         for (at, (reference, found)) in gathering.found.iter().enumerate() {
             if found.is_none() {
-                let max = match is_attachment(&reference.path) {
-                    true => picture_max,
-                    false => text_max,
-                };
-                let call = Call::Read {
-                    path: join(&cwd, &reference.path),
-                    beneath: Some(root.clone()),
-                    max: max as u64,
-                };
+                let path = join(&cwd, &reference.path);
+                let call = Call::Resolve { path: path.clone() };
                 let id = self.start(Owner::Inbox(store), call);
-                gathering.calls.insert(id, Errand::Read(at));
+                gathering.calls.insert(id, Errand::Resolve(at, path));
             }
         }
         if gathering.calls.is_empty() {
@@ -143,6 +138,7 @@ impl Agent {
             News::Failed(fault) => Err(fault),
             News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
         };
+        let secrets = self.secrets();
         let Some(desk) = self.desk_of(store) else {
             return;
         };
@@ -151,6 +147,14 @@ impl Agent {
         };
         match (gathering.calls.remove(&id), result) {
             (None, _) => return,
+            (Some(Errand::Resolve(at, path)), Ok(Outcome::Resolved(it))) => {
+                self.read_reference(store, at, &path, &it);
+            }
+            (Some(Errand::Resolve(at, _)), result) => {
+                if let Some((reference, found)) = gathering.found.get_mut(at) {
+                    *found = Some(what_was_found(&reference.path, result));
+                }
+            }
             (Some(Errand::Save(Some(path))), Err(fault)) => {
                 let note = format!("\n\n[@{path} could not be saved: {fault}]");
                 gathering.text.push_str(&note);
@@ -158,15 +162,52 @@ impl Agent {
             (Some(Errand::Save(_)), _) => {}
             (Some(Errand::Read(at)), result) => {
                 if let Some((reference, found)) = gathering.found.get_mut(at) {
-                    *found = Some(what_was_found(&reference.path, result));
+                    let it = what_was_found(&reference.path, result);
+                    *found = Some(without(it, &secrets));
                 }
             }
         }
-        if gathering.calls.is_empty()
-            && let Some(gathering) = desk.gathering.take()
-        {
+        let Some(desk) = self.desk_of(store) else {
+            return;
+        };
+        let over = |gathering: &mut Gathering| gathering.calls.is_empty();
+        if let Some(gathering) = desk.gathering.take_if(over) {
             self.gathered(store, gathering);
             self.serve_inbox(store);
+        }
+    }
+
+    /// It is known what a reference leads to: read if the tools of its session might read it.
+    fn read_reference(&mut self, store: StoreKey, at: usize, path: &str, it: &Resolved) {
+        let session = self.stores.get(&store).and_then(|stored| stored.session);
+        let engine = session.and_then(|key| self.sessions.get(&key));
+        let readable = engine.map(|session| session.engine.readable(path, it));
+        let limits = &self.config.limits;
+        let (text_max, picture_max) = (limits.max_inbox_ref, limits.max_inbox_frozen);
+        let found = match (it.kind, readable) {
+            (FileKind::Missing | FileKind::Dangling, _) => Found::Missing,
+            (FileKind::Special, _) => Found::Other,
+            (_, None) => Found::Failed("the session is closed".into()),
+            (_, Some(Err(why))) => Found::Failed(why),
+            (FileKind::File | FileKind::Directory, Some(Ok((real, root)))) => {
+                let gathering = self.desk_of(store).and_then(|it| it.gathering.as_ref());
+                let reference = gathering.and_then(|it| it.found.get(at));
+                let attached = reference.is_some_and(|(it, _)| is_attachment(&it.path));
+                let call = Call::Read {
+                    path: real,
+                    beneath: Some(root),
+                    max: if attached { picture_max } else { text_max } as u64,
+                };
+                let id = self.start(Owner::Inbox(store), call);
+                if let Some(gathering) = self.desk_of(store).and_then(|it| it.gathering.as_mut()) {
+                    gathering.calls.insert(id, Errand::Read(at));
+                }
+                return;
+            }
+        };
+        let gathering = self.desk_of(store).and_then(|it| it.gathering.as_mut());
+        if let Some((_, place)) = gathering.and_then(|it| it.found.get_mut(at)) {
+            *place = Some(found);
         }
     }
 
@@ -248,6 +289,20 @@ fn join(cwd: &str, path: &str) -> String {
     } else {
         format!("{}/{path}", cwd.trim_end_matches('/'))
     }
+}
+
+/// What was found, without the keys that stand in a text.
+fn without(found: Found, secrets: &Secrets) -> Found {
+    let Found::File(bytes) = found else {
+        return found;
+    };
+    Found::File(match String::from_utf8(bytes) {
+        Ok(mut text) => {
+            secrets.redact(&mut text);
+            text.into_bytes()
+        }
+        Err(other) => other.into_bytes(),
+    })
 }
 
 fn is_attachment(path: &str) -> bool {

@@ -590,6 +590,53 @@ fn references_are_frozen_when_an_item_is_put_in() {
 }
 
 #[test]
+fn what_the_tools_may_not_read_is_not_frozen_and_no_key_is() {
+    let mut disk = Disk::default();
+    for (path, text) in [
+        ("/w/conf", "key sk-abcdefgh12345678 end"),
+        ("/w/secret/a", "hidden"),
+        ("/h/.env", "hidden"),
+        ("/etc/x", "hidden"),
+    ] {
+        disk.files.insert(path.into(), text.as_bytes().to_vec());
+    }
+    for (path, frozen) in [
+        ("./conf", true),
+        ("./secret/a", false),
+        ("/h/.env", false),
+        ("/etc/x", false),
+    ] {
+        let mut world = world(&disk, &says(2));
+        let settings = &mut world.agent.config.settings;
+        settings.permissions.deny.push("Read(secret/**)".into());
+        let key = crate::secret::Secret::new("K", "sk-abcdefgh12345678");
+        settings.secrets.push(key);
+        let mut world = world.session();
+        let more = format!(",\"text\":\"see @{path}\"");
+        let line = world.asks("inbox/enqueue", &more).expect("an answer");
+        assert_eq!(line.contains("\"paused\":true"), !frozen, "{line}");
+        let shown = world.list().to_string();
+        assert!(
+            !shown.contains("hidden") && !shown.contains("sk-abc"),
+            "{shown}"
+        );
+        if frozen {
+            world.go();
+            world.sees(DONE);
+            let heard = world.heard();
+            assert!(heard[1].contains("key [redacted] end"), "{heard:?}");
+        }
+        let kept = world.disk.as_ref().expect("it has a disk").files.iter();
+        let mut kept = kept.filter(|(path, _)| path.starts_with("/h/sessions/"));
+        let leaks = |bytes: &Vec<u8>| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            text.contains("hidden") || text.contains("sk-abc")
+        };
+        assert!(!kept.any(|(_, bytes)| leaks(bytes)), "{path}");
+    }
+}
+
+#[test]
 fn a_link_to_a_file_is_frozen_as_its_path_is() {
     let mut disk = Disk::default();
     disk.files.insert("/w/src/a b.rs".into(), b"old".to_vec());

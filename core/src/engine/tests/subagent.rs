@@ -302,3 +302,32 @@ fn it_has_the_tools_of_its_parents_servers_and_they_count_as_writers() {
         assert_eq!(has("end a badly Not allowed"), !asked, "{heard:?}");
     }
 }
+
+#[test]
+fn what_counts_at_once_in_its_parents_session_counts_for_it_too() {
+    let mut world = world(TASK, &format!("{}{CALL}", bash("a", "ls")));
+    world.heard();
+    let deny = Permissions {
+        deny: Vec::from([String::from("Read(x/**)")]),
+        ..Permissions::default()
+    };
+    let rules = Rules::parse(&deny, None).expect("they are good");
+    let key = crate::secret::Secret::new("K", "sk-abcdefgh12345678");
+    world.act(|engine, cx| {
+        engine.set_rules(cx, rules);
+        engine.set_secrets(Secrets::new([key]));
+        engine.set_web(Web::Private);
+    });
+    let (ours, its) = (&world.engine, world.engine.child().expect("it works"));
+    assert_eq!(its.workspace.rules, ours.workspace.rules);
+    assert_eq!(its.workspace.web, ours.workspace.web);
+    let shown = |engine: &Engine| {
+        let mut text = String::from("sk-abcdefgh12345678");
+        engine.workspace.secrets.redact(&mut text);
+        text
+    };
+    assert_eq!(
+        (shown(ours), shown(its)),
+        ("[redacted]".into(), "[redacted]".into())
+    );
+}
