@@ -558,6 +558,10 @@ impl Agent {
         };
         session.patience = None;
         self.turns.remove(&turn);
+        self.refresh_if_queued(key);
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return;
+        };
         let model = session.axes.model.clone();
         let stored = self.stores.get_mut(&session.store);
         let (trouble, transcript) = stored.map_or((None, None), |stored| {

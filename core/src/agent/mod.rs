@@ -185,6 +185,8 @@ enum Owner {
     Authenticating,
     /// `/reload`.
     Reloading(SessionKey),
+    /// The same by a method.
+    Refreshing(SessionKey),
     /// A command or skill that stands in a file.
     Command(SessionKey),
     /// A stored session.
@@ -371,6 +373,7 @@ impl Agent {
             }
             Some(Owner::Editor(key)) => self.looked(key, id, news),
             Some(Owner::Reloading(key)) => self.reloaded(key, news),
+            Some(Owner::Refreshing(key)) => self.refreshed(key, news),
             Some(Owner::Servers(key)) => {
                 self.with_servers(key, |hub, cx| hub.handle_news(cx, id, news));
             }
@@ -566,6 +569,7 @@ impl Machine for Agent {
                     | Owner::ServersFile(_)
                     | Owner::Authenticating
                     | Owner::Reloading(_)
+                    | Owner::Refreshing(_)
                     | Owner::Command(_)
                     | Owner::Store(..)
                     | Owner::Inbox(_)

@@ -491,6 +491,7 @@ impl Agent {
                 command: false,
                 reloading: false,
                 reloaded: None,
+                refreshing: Default::default(),
                 shelf: opening.shelf,
                 untold: false,
                 scan: None,

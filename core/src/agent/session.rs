@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::commands::{Calling, Scan, Shelf};
+use super::commands::{Calling, Refreshing, Scan, Shelf};
 use super::content::Attachment;
 use super::editor::Editor;
 use super::mcp::Servers;
@@ -53,6 +53,8 @@ pub(super) struct Session {
     pub(super) reloading: bool,
     /// What is said when the command is done that reads it again.
     pub(super) reloaded: Option<String>,
+    /// The same by a method of ours, which needs no prompt.
+    pub(super) refreshing: Refreshing,
     /// The commands and skills that stand in files.
     pub(super) shelf: Shelf,
     /// Files are left out, and that is not said yet.

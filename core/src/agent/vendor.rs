@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::commands::RELOAD;
 use super::{Agent, inbox, mcp, standing};
 use crate::ids::SessionKey;
 use crate::protocol::Asked;
@@ -24,12 +25,13 @@ struct Offers {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Ours {
-    session_steer: Steer,
+    session_steer: Method,
     session_inbox: Inbox,
+    session_reload_extensions: Method,
 }
 
 #[derive(Serialize)]
-struct Steer {
+struct Method {
     method: &'static str,
 }
 
@@ -59,7 +61,7 @@ struct InboxMethods {
 pub(super) fn offers() -> Option<Meta> {
     Meta::of(&Offers {
         ours: Ours {
-            session_steer: Steer {
+            session_steer: Method {
                 method: shapes::STEER,
             },
             session_inbox: Inbox {
@@ -76,6 +78,7 @@ pub(super) fn offers() -> Option<Meta> {
                     refresh: shapes::REFRESH,
                 },
             },
+            session_reload_extensions: Method { method: RELOAD },
         },
         standing: standing::OFFERS,
         servers: mcp::OFFERS,
@@ -93,6 +96,7 @@ impl Agent {
             Some(Ok((session, wish))) => self.inbox_request(asked, &session, wish),
             Some(Err(error)) => self.side.answer(asked, Err(error)),
             None if method == mcp::STATUS => self.servers_request(asked, params),
+            None if method == RELOAD => self.reload_request(asked, params),
             None => {
                 if let Some(asked) = self.standing_request(asked, method, params) {
                     let error = RpcError::method_not_found(method);

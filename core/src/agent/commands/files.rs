@@ -214,6 +214,7 @@ impl Agent {
         if let Some(said) = waits {
             self.answer_command(key, format!("{said} {count}."));
         }
+        self.scanned(key);
     }
 
     /// Says once which files are left out: with the next prompt, where it can only be said as text.

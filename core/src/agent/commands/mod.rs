@@ -22,7 +22,7 @@
 //! | `/compact` | replaces the older part of the history by a summary: the one that asks the model | here |
 //! | `/mcp:server:prompt` | a prompt of an MCP server, filled by it: the prompt of a turn | `../mcp/prompts` |
 //! | `/mcp` | lists the MCP servers, approves and forbids those of the project | `mcp` |
-//! | `/reload` | reads the configuration, commands and skills again, for all sessions | `reload` |
+//! | `/reload` | reads the configuration, commands and skills again, for all sessions | `reload`; as a method: `refresh` |
 //! | `/name` | gives the model the text of a file | `files`; where they are: `shelf`; what is in them: `text` |
 //! | `!line` | runs a command line of the person's own | `line` |
 
@@ -30,12 +30,14 @@ mod files;
 mod line;
 mod mcp;
 mod permissions;
+mod refresh;
 mod reload;
 mod shelf;
 mod standing;
 mod text;
 
 pub(super) use files::Calling;
+pub(super) use refresh::{RELOAD, Refreshing};
 pub(super) use shelf::{Scan, Shelf};
 
 use alloc::format;

@@ -43,16 +43,21 @@ impl Agent {
                     session.reloading = true;
                     session.reloaded = Some(said);
                 }
-                let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
-                for key in keys {
-                    self.scan_again(key);
-                }
+                self.scan_all_again();
             }
             Err(why) => self.answer_command(key, format!("Nothing is changed: {why}")),
         }
     }
 
-    fn take_settings(&mut self, mut settings: Settings) -> Result<String, String> {
+    /// Looks for the commands and skills of all sessions.
+    pub(super) fn scan_all_again(&mut self) {
+        let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
+        for key in keys {
+            self.scan_again(key);
+        }
+    }
+
+    pub(super) fn take_settings(&mut self, mut settings: Settings) -> Result<String, String> {
         if let Some(fault) = &settings.fault {
             return Err(fault.clone());
         }

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 
 use super::stored::{Disk, world};
 use super::*;
-use crate::settings::Price;
+use crate::settings::{Price, Settings};
 use serde_json::Value;
 
 const WRITE: &str = "{\"tool\":\"todo_write\",\"args\":{\"todos\":[{\"content\":\"x\",\"status\":\"pending\"}]}}\n{\"finish\":\"tool_calls\"}\n";
@@ -458,4 +458,64 @@ fn a_cost_is_a_number_in_updates_and_exact_in_the_status() {
         (text(&status["model"]), text(&status["effort"])),
         ("p/m", "auto")
     );
+}
+
+#[test]
+fn a_reload_by_its_method_is_answered_when_it_is_done_or_queued_behind_a_turn() {
+    const METHOD: &str = "_reasonix.io/session/reloadExtensions";
+    let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
+    let reads = |world: &World| -> Vec<CallId> {
+        let read = |(id, call): (&CallId, &Call)| matches!(call, Call::Reconfigure).then_some(*id);
+        world.open.iter().filter_map(read).collect()
+    };
+    let done = |world: &mut World, id: CallId, read: Result<Settings, String>| {
+        world.open.remove(&id);
+        let news = News::Done(Outcome::Reconfigured(read.map(Box::new)));
+        world.input(Input::Call { id, news });
+    };
+    let mut world = World::new(HANG);
+    world.request(9, "initialize", "{\"protocolVersion\":1}");
+    let offers = world.sees("\"id\":9");
+    assert!(offers.contains(&format!(
+        "\"sessionReloadExtensions\":{{\"method\":\"{METHOD}\"}}"
+    )));
+    let mut world = world.session();
+    world.held = |call| matches!(call, Call::Reconfigure);
+    // Idle: it is answered when it is done, a second one is behind it.
+    world.request(2, METHOD, &params);
+    assert!(!world.lines.iter().any(|line| line.contains("\"id\":2")));
+    world.request(3, METHOD, &params);
+    world.sees("\"id\":3,\"result\":{\"queued\":true}");
+    let id = reads(&world)[0];
+    done(&mut world, id, Ok(Settings::default()));
+    world.sees("\"id\":2,\"result\":{}");
+    let id = reads(&world)[0];
+    done(&mut world, id, Ok(Settings::default()));
+    assert_eq!(reads(&world), []);
+    // What cannot be read changes nothing and is said.
+    world.request(4, METHOD, &params);
+    let id = reads(&world)[0];
+    done(&mut world, id, Err("it is broken".into()));
+    world
+        .sees("\"id\":4,\"error\":{\"code\":-32603,\"message\":\"Nothing is changed: it is broken");
+    // In a turn it is queued, once however often it is asked for.
+    world.go();
+    for id in [5, 6] {
+        world.request(id, METHOD, &params);
+        world.sees(&format!("\"id\":{id},\"result\":{{\"queued\":true}}"));
+    }
+    assert_eq!(reads(&world), []);
+    world.cancel();
+    world.sees(CANCELLED);
+    let id = reads(&world)[0];
+    done(&mut world, id, Ok(Settings::default()));
+    assert_eq!(reads(&world), []);
+    // A session that ends leaves no question open.
+    world.request(7, METHOD, &params);
+    world.request(8, "session/close", &params);
+    world.sees("\"id\":7,\"error\"");
+    world.request(10, METHOD, &params);
+    world.sees("\"id\":10,\"error\":{\"code\":-32602");
+    world.request(11, METHOD, "{}");
+    world.sees("\"id\":11,\"error\":{\"code\":-32602");
 }
