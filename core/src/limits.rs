@@ -140,7 +140,7 @@ pub struct Limits {
     pub cancel_grace: Duration,
     /// A turn is answered this long after it was cancelled, also if its end is not on the disk by then.
     pub cancel_patience: Duration,
-    /// The end of the connection has this long to come to rest.
+    /// The end of the connection has this long to come to rest; the process ends within a second more.
     pub close_grace: Duration,
     /// A peer that takes no byte for this long, while some wait for it, is gone.
     pub peer_stalled: Duration,
@@ -343,7 +343,7 @@ impl Default for Limits {
             live_output_every: Duration::from_millis(100),
             cancel_grace: Duration::from_millis(1500),
             cancel_patience: Duration::from_millis(1900),
-            close_grace: Duration::from_secs(5),
+            close_grace: Duration::from_secs(4),
             peer_stalled: Duration::from_secs(600),
             parallel_reads: 8,
             max_session_title: 80,

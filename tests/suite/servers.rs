@@ -236,6 +236,47 @@ fn a_tool_of_the_embedder_is_its_own_whatever_a_server_is_called() {
     }
 }
 
+#[test]
+fn how_many_servers_stand_fits_into_a_frame_whatever_their_names_and_errors_are() {
+    let mut world = deaf();
+    world.commands[0] = Command {
+        contains: "dead".into(),
+        output: Vec::new(),
+        takes: Some(Duration::ZERO),
+        code: 3,
+    };
+    let limits = config().limits;
+    let mut sim = Sim::new(config(), world);
+    let wants = json!({"reasonix.io": {"statusUpdates": {"supported": true}}});
+    sim.ask(&json::initialize_with(1, json!({"_meta": wants})));
+    // Names that JSON makes twice as long.
+    let server = |n: usize| {
+        let name = format!("{n:03}{}", "\"".repeat(90));
+        json!({"name": name, "command": "dead", "args": [], "env": []})
+    };
+    for count in [20, limits.max_mcp_servers] {
+        let servers: Vec<Value> = (0..count).map(server).collect();
+        let params = json!({"cwd": "/w", "mcpServers": servers});
+        let opened = sim.ask(&json::request(count as u64, "session/new", params));
+        let session = opened["result"]["sessionId"].as_str().expect("opened");
+        let session = session.to_string();
+        sim.run_for(Duration::from_secs(60));
+        let params = json!({"sessionId": session});
+        let id = 1000 + count as u64;
+        let answer = sim.ask(&json::request(id, "_reasonix.io/session/mcpStatus", params));
+        let listed = answer["result"]["servers"].as_array().expect("a list");
+        assert_eq!(listed.len(), count);
+        if count == 20 {
+            let why = listed[19]["error"].as_str().expect("a reason");
+            assert!(why.contains("exit code 3"), "{why}");
+        }
+        let most = sim.frames.iter().map(|frame| frame.to_string().len()).max();
+        assert!(most <= Some(limits.max_out_frame), "{most:?} bytes");
+    }
+    sim.finish();
+    sim.laws.check();
+}
+
 /// An entry, and whether it is taken.
 const ENTRIES: &[(&str, bool)] = &[
     (r#"{"name":"a","command":"dead","args":[],"env":[]}"#, true),
@@ -394,6 +435,11 @@ fn every_spelling_is_taken_and_everything_malformed_refused_as_a_whole() {
                         answer["error"]["code"], -32602,
                         "{method} {entry}: {answer}"
                     );
+                    // Who has many can find it.
+                    let message = answer["error"]["message"].as_str().unwrap_or_default();
+                    let which = format!("mcpServers[{more}]: ");
+                    assert!(message.contains(&which), "{method} {entry}: {answer}");
+                    assert!(!message.contains("struct"), "{method} {entry}: {answer}");
                 }
             }
         }

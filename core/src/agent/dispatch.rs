@@ -600,13 +600,20 @@ impl Agent {
 
     /// The options as they stand now.
     pub(super) fn options(&self, axes: &options::Axes) -> alloc::vec::Vec<SessionConfigOption> {
-        options::list(axes, &self.config.settings, self.config.permission_mode)
+        let config = &self.config;
+        options::list(
+            axes,
+            &config.settings,
+            config.permission_mode,
+            &config.limits,
+        )
     }
 
     /// The session is not open any more; its files are still to be given up.
     pub(super) fn close_session(&mut self, key: SessionKey) -> Option<StoreKey> {
         self.with_engine(key, |engine, cx| engine.dispose(cx));
         self.leave_editor(key);
+        self.leave_refresh(key);
         self.close_servers(key);
         let session = self.sessions.remove(&key)?;
         self.give_up_tmp(Some(key));

@@ -69,6 +69,11 @@ impl Room {
         }
     }
 
+    /// Half a frame, for a list with others beside it.
+    pub(super) fn half(limits: &Limits) -> Self {
+        Self(Self::new(limits).0 / 2)
+    }
+
     /// Bytes that are left.
     pub(super) fn left(&self) -> usize {
         self.left

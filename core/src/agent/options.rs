@@ -5,10 +5,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::config::{Config, Preset};
+use super::fit::{self, Room};
 use super::models;
 use super::standing;
 use crate::engine::mode::Mode;
 use crate::engine::record::Options;
+use crate::limits::Limits;
 use crate::permission::{PermissionMode, Posture};
 use crate::protocol::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
@@ -55,6 +57,9 @@ impl Axes {
     }
 }
 
+/// What stands around the texts of one value, bytes of JSON.
+const VALUE: usize = 40;
+
 /// One axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
@@ -93,6 +98,7 @@ pub(super) fn list(
     axes: &Axes,
     settings: &Settings,
     mode: PermissionMode,
+    limits: &Limits,
 ) -> Vec<SessionConfigOption> {
     let mut options = Vec::with_capacity(5);
     let values = Mode::ALL.iter().map(|mode| mode_value(*mode)).collect();
@@ -100,7 +106,7 @@ pub(super) fn list(
     option.description = Some("How it works together with you".into());
     option.category = Some(SessionConfigOptionCategory::Mode);
     options.push(option);
-    options.push(model(axes, settings));
+    options.push(model(axes, settings, limits));
     let efforts = efforts(settings, &axes.model);
     if !efforts.is_empty() {
         let values = core::iter::once("auto").chain(efforts.iter().map(String::as_str));
@@ -150,8 +156,15 @@ pub(super) fn postures(mode: PermissionMode, current: Posture) -> impl Iterator<
     all.filter(move |posture| *posture == current || offered(posture))
 }
 
-fn model(axes: &Axes, settings: &Settings) -> SessionConfigOption {
+/// The models, as far as they fit into a frame beside everything else; the one that is set is among them.
+fn model(axes: &Axes, settings: &Settings, limits: &Limits) -> SessionConfigOption {
+    let mut room = Room::half(limits);
     let mut values: Vec<_> = models::all(settings)
+        .filter(|choice| {
+            let name = choice.name();
+            let cost = VALUE + 2 * fit::cost(&name) + fit::cost(&choice.provider.name);
+            name == axes.model || room.take(cost)
+        })
         .map(|choice| {
             let mut value = SessionConfigSelectOption::new(choice.name(), choice.name());
             value.description = Some(choice.provider.name.clone());
@@ -198,4 +211,52 @@ fn posture_value(posture: Posture) -> SessionConfigSelectOption {
     let mut value = SessionConfigSelectOption::new(posture.name(), name);
     value.description = Some(description.into());
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Model, Provider};
+    use alloc::format;
+
+    #[test]
+    fn the_options_fit_into_a_frame_however_many_models_there_are() {
+        let limits = Limits::default();
+        for (count, all) in [(10, true), (3000, false)] {
+            let model = |n: usize| Model {
+                id: format!("a-model-with-a-name-{n}"),
+                ..Model::default()
+            };
+            let provider = Provider {
+                name: "provider".into(),
+                base_url: "http://p".into(),
+                api_key_env: None,
+                api_key: None,
+                max_retries: 0,
+                idle_timeout: crate::time::Duration::from_secs(1),
+                models: (0..count).map(model).collect(),
+            };
+            let settings = Settings {
+                providers: Vec::from([provider]),
+                ..Settings::default()
+            };
+            let axes = Axes {
+                model: format!("provider/a-model-with-a-name-{}", count - 1),
+                effort: None,
+                preset: Preset::default(),
+                posture: Posture::Ask,
+                mode: Mode::default(),
+            };
+            let options = list(&axes, &settings, PermissionMode::default(), &limits);
+            let text = serde_json::to_string(&options).expect("JSON");
+            assert!(text.len() < limits.max_out_frame * 3 / 4, "{}", text.len());
+            assert!(text.contains("name-5\""));
+            assert_eq!(
+                text.matches("\"description\":\"provider\"").count() == count,
+                all
+            );
+            let chosen = format!("\"value\":\"{}\"", axes.model);
+            assert!(text.contains(&chosen), "what is set is offered");
+        }
+    }
 }

@@ -196,6 +196,7 @@ impl Agent {
         };
         session.directories.added.push(root);
         let (store, all) = (session.store, session.directories.all());
+        self.with_servers(key, |hub, cx| hub.set_roots(cx, all.clone()));
         self.remember_roots(store, all);
     }
 

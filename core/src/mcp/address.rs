@@ -79,6 +79,24 @@ pub(super) fn resolve(base: &str, reference: &str) -> Option<String> {
     is_http(&found).then_some(found)
 }
 
+/// The address of an absolute path.
+pub(super) fn of_path(path: &str) -> String {
+    let mut uri = String::from("file://");
+    if !path.starts_with('/') {
+        uri.push('/');
+    }
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                uri.push(char::from(byte));
+            }
+            b'\\' => uri.push('/'),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
 /// What of a URL must not be shown: what stands before `@`, the values of its query, and parts of its
 /// path that look like keys.
 pub(super) fn secrets(url: &str) -> impl Iterator<Item = &str> {

@@ -100,7 +100,7 @@ impl Server {
         };
         self.asked_no_more(cx.now);
         let (reply, content) = match &reply {
-            Reply::Accept(values) => match question.accepts(values) {
+            Reply::Accept(values) => match question.accepts(values, cx.limits) {
                 Some(content) => (reply, Some(content)),
                 None => (Reply::Decline, None),
             },

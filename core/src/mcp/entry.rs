@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +27,8 @@ pub struct Entry {
     pub name: String,
     /// How it is reached.
     pub way: Way,
+    /// How long it has to be ready, each time; none: [`Limits::mcp_start`](crate::limits::Limits).
+    pub start: Option<Duration>,
     /// What must never be shown.
     secrets: Vec<Secret>,
 }
@@ -162,6 +165,7 @@ impl Entry {
         let way = checked(way)?;
         let mut entry = Self {
             name: name.into(),
+            start: None,
             secrets: Vec::new(),
             way,
         };

@@ -12,12 +12,13 @@ use serde_json::value::RawValue;
 
 use super::shapes::Elicit;
 use super::{Entry, address};
+use crate::limits::Limits;
 use crate::wire::text::cut;
 
 /// Longest message that is shown, bytes.
 const MAX_MESSAGE: usize = 2 << 10;
 
-/// Longest schema, and longest answer to a form, bytes.
+/// Longest schema, bytes: it goes to the client in one frame.
 const MAX_FORM: usize = 32 << 10;
 
 /// What a server asks.
@@ -54,7 +55,7 @@ pub enum Reply {
 
 impl Question {
     /// Reads `elicitation/create`; none if it can be asked of no person.
-    pub(super) fn read(params: Option<&str>) -> Option<Self> {
+    pub(super) fn read(params: Option<&str>, limits: &Limits) -> Option<Self> {
         let asked: Elicit<'_> = serde_json::from_str(params?).ok()?;
         let message = message(&asked.message);
         match asked.mode.as_deref() {
@@ -68,7 +69,12 @@ impl Question {
                 Some(Self::Form { message, schema })
             }
             Some("url") => {
-                let url = asked.url.filter(|url| address::is_http(url))?;
+                // It is shown, and goes into one frame: whoever sees it must not see a login.
+                let shows = |url: &String| {
+                    let plain = address::is_http(url) && address::login(url).is_none();
+                    plain && url.len() <= limits.max_url
+                };
+                let url = asked.url.filter(shows)?;
                 let id = asked.elicitation_id.filter(|id| id.len() <= 256)?;
                 Some(Self::Page { message, url, id })
             }
@@ -105,10 +111,20 @@ impl Question {
     }
 
     /// The text of the content for the server, if the answer fits what was asked.
-    pub(super) fn accepts(&self, values: &BTreeMap<String, String>) -> Option<String> {
+    pub(super) fn accepts(
+        &self,
+        values: &BTreeMap<String, String>,
+        limits: &Limits,
+    ) -> Option<String> {
         let Self::Form { schema, .. } = self else {
             return Some("{}".into());
         };
+        let sizes = || values.values().map(String::len);
+        if sizes().sum::<usize>() > limits.max_form_values
+            || sizes().any(|size| size > limits.max_form_value)
+        {
+            return None;
+        }
         let fields = Fields::read(schema)?;
         let fits = values.iter().all(|(name, value)| {
             fields
@@ -124,8 +140,7 @@ impl Question {
             .iter()
             .map(|(name, value)| Some((name.as_str(), serde_json::from_str(value).ok()?)))
             .collect::<Option<_>>()?;
-        let text = serde_json::to_string(&raw).ok()?;
-        (text.len() <= MAX_FORM).then_some(text)
+        serde_json::to_string(&raw).ok()
     }
 }
 
@@ -303,6 +318,7 @@ pub(super) fn receipt(reply: &Reply) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn what_no_person_can_be_asked_is_not_asked() {
@@ -347,8 +363,18 @@ mod tests {
             (r#"{"mode":"url","message":"m","url":"https://h/x"}"#, false),
             (r#"{"mode":"voice","message":"m"}"#, false),
         ] {
-            assert_eq!(Question::read(Some(params)).is_some(), asked, "{params}");
+            let read = Question::read(Some(params), &Limits::default());
+            assert_eq!(read.is_some(), asked, "{params}");
         }
+        let page = |url: &str| {
+            let params =
+                format!(r#"{{"mode":"url","message":"m","url":"{url}","elicitationId":"e"}}"#);
+            Question::read(Some(&params), &Limits::default()).is_some()
+        };
+        let long = |bytes: usize| format!("https://h/{}", "x".repeat(bytes - 10));
+        assert!(page(&long(Limits::default().max_url)));
+        assert!(!page(&long(Limits::default().max_url + 1)));
+        assert!(!page("https://me:pw@h/x") && !page("https://me@h/x"));
         assert_eq!(message("a\u{7}b\nc"), "MCP server asks: ab\nc");
         assert_eq!(message(&"x".repeat(9999)).len(), MAX_MESSAGE);
     }
@@ -378,10 +404,33 @@ mod tests {
         ] {
             let mut values = BTreeMap::from([(String::from("s"), String::from("\"a\""))]);
             values.insert(name.into(), value.into());
-            assert_eq!(question.accepts(&values).is_some(), fits, "{name} {value}");
+            let limits = Limits::default();
+            let taken = question.accepts(&values, &limits);
+            assert_eq!(taken.is_some(), fits, "{name} {value}");
         }
-        assert_eq!(question.accepts(&BTreeMap::new()), None);
-        let long = BTreeMap::from([("s".into(), format!("\"{}\"", "x".repeat(MAX_FORM)))]);
-        assert_eq!(question.accepts(&long), None);
+        let limits = Limits::default();
+        assert_eq!(question.accepts(&BTreeMap::new(), &limits), None);
+        // One value, and all of them, as long as forms of the agent's own take them.
+        let list = |bytes: usize| {
+            let words = vec!["\"u\""; bytes / 4].join(",");
+            BTreeMap::from([
+                (String::from("s"), String::from("\"a\"")),
+                (String::from("m"), format!("[{words}]")),
+            ])
+        };
+        assert!(
+            question
+                .accepts(&list(limits.max_form_value - 8), &limits)
+                .is_some()
+        );
+        assert_eq!(
+            question.accepts(&list(limits.max_form_value + 8), &limits),
+            None
+        );
+        let small = Limits {
+            max_form_values: 1000,
+            ..Limits::default()
+        };
+        assert_eq!(question.accepts(&list(1000), &small), None);
     }
 }

@@ -77,6 +77,8 @@ pub(super) struct Shared {
     /// What a model is told of all their tools, bytes: at most
     /// [`Limits::max_mcp_offered`](crate::limits::Limits::max_mcp_offered).
     pub offered: usize,
+    /// Folders that the session has beside the one its servers work in.
+    pub roots: Vec<String>,
 }
 
 impl Hub {
@@ -85,6 +87,17 @@ impl Hub {
     pub fn clear(&mut self) {
         self.servers.clear();
         self.shared.offered = 0;
+    }
+
+    /// The folders that the session has beside the one its servers work in. Servers that are up are
+    /// told if they are others than before.
+    pub fn set_roots(&mut self, cx: &mut Context<'_>, roots: Vec<String>) {
+        if self.shared.roots != roots {
+            self.shared.roots = roots;
+            for server in &mut self.servers {
+                server.roots_changed(cx);
+            }
+        }
     }
 
     /// One more server, behind those there are.

@@ -15,9 +15,11 @@ use super::catalogue::{Pages, Tool, one_line};
 use super::hub::{Client, Shared};
 use super::lists::Again;
 use super::prompts::{Prompt, PromptPages};
-use super::shapes::{ClientCapabilities, Elicitation, Empty, Info, Initialize, LATEST_VERSION};
+use super::shapes::{
+    ClientCapabilities, Elicitation, Empty, Info, Initialize, LATEST_VERSION, RootsCapability,
+};
 use super::transport::{Arrived, Fault, Outgoing, Transport};
-use super::{Context, Entry, Output};
+use super::{Context, Entry, Output, address};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::time::Instant;
@@ -213,7 +215,7 @@ impl Server {
 
     fn shake_hands(&mut self, cx: &mut Context<'_>) {
         self.state = State::Connecting {
-            until: cx.now.plus(cx.limits.mcp_start),
+            until: cx.now.plus(self.start_time(cx.limits)),
         };
         self.pages = None;
         self.prompt_pages = None;
@@ -227,7 +229,7 @@ impl Server {
         let params = Initialize {
             protocol_version: LATEST_VERSION,
             capabilities: ClientCapabilities {
-                roots: Empty {},
+                roots: RootsCapability { list_changed: true },
                 elicitation: asks.then_some(modes),
             },
             client_info: Info {
@@ -352,7 +354,7 @@ impl Server {
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         match self.state {
             State::Connecting { until } if until <= cx.now => {
-                let seconds = cx.limits.mcp_start.as_secs();
+                let seconds = self.start_time(cx.limits).as_secs();
                 self.down(
                     cx,
                     Fault::new(format!("it was not ready within {seconds} s")),
@@ -374,6 +376,11 @@ impl Server {
             self.give_up_lists(cx, false);
         }
         self.end_late_calls(cx);
+    }
+
+    /// How long it has to be ready.
+    fn start_time(&self, limits: &crate::limits::Limits) -> Duration {
+        self.entry.start.unwrap_or(limits.mcp_start)
     }
 
     pub fn deadline(&self, limits: &crate::limits::Limits) -> Option<Instant> {
@@ -402,29 +409,16 @@ impl Server {
         }
     }
 
+    /// There are other roots than before: a server that is up is told.
+    pub fn roots_changed(&mut self, cx: &mut Context<'_>) {
+        if self.state == State::Ready {
+            self.notify(cx, "notifications/roots/list_changed", &Empty {});
+        }
+    }
+
+    /// The folder it works in, as an address.
     pub fn root(&self) -> String {
-        let mut uri = String::from("file://");
-        if !self.cwd.starts_with('/') {
-            uri.push('/');
-        }
-        for byte in self.cwd.bytes() {
-            match byte {
-                b'A'..=b'Z'
-                | b'a'..=b'z'
-                | b'0'..=b'9'
-                | b'/'
-                | b'-'
-                | b'.'
-                | b'_'
-                | b'~'
-                | b':' => {
-                    uri.push(char::from(byte));
-                }
-                b'\\' => uri.push('/'),
-                byte => uri.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        uri
+        address::of_path(&self.cwd)
     }
 
     pub fn request(
@@ -434,7 +428,7 @@ impl Server {
         method: &str,
         params: &impl Serialize,
     ) {
-        self.list_until = cx.now.plus(cx.limits.mcp_start);
+        self.list_until = cx.now.plus(self.start_time(cx.limits));
         let number = self.requests.open(sent);
         self.transmit(cx, number, method, params);
     }

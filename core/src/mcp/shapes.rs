@@ -27,9 +27,15 @@ pub(super) struct Initialize<'a> {
 
 #[derive(Serialize)]
 pub(super) struct ClientCapabilities {
-    pub roots: Empty,
+    pub roots: RootsCapability,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<Elicitation>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RootsCapability {
+    pub list_changed: bool,
 }
 
 #[derive(Serialize)]
@@ -276,12 +282,12 @@ pub(super) struct Logged<'a> {
 
 #[derive(Serialize)]
 pub(super) struct Roots<'a> {
-    pub roots: [Root<'a>; 1],
+    pub roots: Vec<Root<'a>>,
 }
 
 #[derive(Serialize)]
 pub(super) struct Root<'a> {
-    pub uri: &'a str,
+    pub uri: String,
     pub name: &'a str,
 }
 

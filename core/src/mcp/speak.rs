@@ -15,7 +15,7 @@ use super::shapes::{
     WasCancelled,
 };
 use super::transport::Fault;
-use super::{Context, Output, prompts, result};
+use super::{Context, Output, address, prompts, result};
 use crate::wire::rpc::{self, Message};
 use crate::wire::{RequestId, RpcError};
 
@@ -121,12 +121,19 @@ impl Server {
         match method {
             "ping" => self.result(cx, id, &Empty {}),
             "roots/list" => {
-                let uri = self.root();
-                let root = Root {
-                    uri: &uri,
+                let workspace = Root {
+                    uri: self.root(),
                     name: "workspace",
                 };
-                self.result(cx, id, &Roots { roots: [root] });
+                let more = shared.roots.iter().map(|path| Root {
+                    uri: address::of_path(path),
+                    name: path
+                        .rsplit('/')
+                        .find(|part| !part.is_empty())
+                        .unwrap_or("/"),
+                });
+                let roots = core::iter::once(workspace).chain(more).collect();
+                self.result(cx, id, &Roots { roots });
             }
             "elicitation/create" => self.elicit(cx, id, params, shared),
             "sampling/createMessage" => {
@@ -144,7 +151,8 @@ impl Server {
         params: Option<&str>,
         shared: &mut Shared,
     ) {
-        let question = Question::read(params).and_then(|question| question.without(&self.entry));
+        let question =
+            Question::read(params, cx.limits).and_then(|question| question.without(&self.entry));
         let offered = question.as_ref().is_some_and(|question| match question {
             Question::Form { .. } => self.client.forms,
             Question::Page { .. } => self.client.pages,

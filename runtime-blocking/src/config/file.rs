@@ -114,7 +114,11 @@ struct RawServer {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    start_timeout_seconds: Option<u64>,
 }
+
+/// How long a server can be given to be ready, seconds.
+const START: std::ops::RangeInclusive<u64> = 1..=600;
 
 impl RawServer {
     fn entry(self, name: &str) -> Result<Entry, String> {
@@ -126,8 +130,15 @@ impl RawServer {
             url: self.url,
             headers: self.headers,
         };
-        let way = loose.way().map_err(str::to_owned);
-        way.and_then(|way| Entry::new(name, way).map_err(|fault| fault.to_string()))
+        let seconds = self.start_timeout_seconds;
+        if seconds.is_some_and(|it| !START.contains(&it)) {
+            let (least, most) = (START.start(), START.end());
+            return Err(format!("start_timeout_seconds is from {least} to {most}"));
+        }
+        let way = loose.way().map_err(str::to_owned)?;
+        let mut entry = Entry::new(name, way).map_err(|fault| fault.to_string())?;
+        entry.start = seconds.map(Duration::from_secs);
+        Ok(entry)
     }
 }
 
@@ -380,6 +391,7 @@ mod tests {
             command = "docs-mcp"
             args = ["--all"]
             env = { A = "1" }
+            start_timeout_seconds = 60
             [mcp.servers.api]
             url = "https://mcp.test/api"
             headers = { authorization = "Bearer x" }
@@ -417,6 +429,8 @@ mod tests {
             servers,
             ["api: https://mcp.test/api", "docs: docs-mcp --all"]
         );
+        let times: Vec<_> = settings.mcp.iter().map(|it| it.start).collect();
+        assert_eq!(times, [None, Some(Duration::from_secs(60))]);
     }
 
     #[test]
@@ -482,6 +496,12 @@ mod tests {
             "[mcp.servers.a]\nurl = 'sk-0123'",
             "config.toml, line 1, [mcp.servers.a]: its url is not an absolute http or https address",
         );
+        for seconds in ["0", "601"] {
+            check(
+                &format!("[mcp.servers.a]\ncommand = 'x'\nstart_timeout_seconds = {seconds}"),
+                "config.toml, line 1, [mcp.servers.a]: start_timeout_seconds is from 1 to 600",
+            );
+        }
         check(
             "[mcp.servers.a]\ncommand = 'x'\nenv = 'sk-0123'",
             "config.toml, line 3, env: invalid type: a string, expected a map",

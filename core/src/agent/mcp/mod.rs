@@ -170,7 +170,7 @@ impl Agent {
         session.servers.known = true;
         session.servers.tells = tells;
         session.servers.client = asks.clone();
-        let cwd = session.cwd.clone();
+        let (cwd, roots) = (session.cwd.clone(), session.directories.all());
         if entries.is_empty() {
             self.tools_changed(key);
         }
@@ -178,6 +178,7 @@ impl Agent {
             self.tell_commands_later(key);
         }
         self.with_servers(key, |hub, cx| {
+            hub.set_roots(cx, roots);
             for entry in entries {
                 hub.add(cx, entry, Launch::Now, &asks, &cwd);
             }

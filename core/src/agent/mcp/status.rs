@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
+use crate::agent::fit::{self, Room};
 use crate::ids::SessionKey;
+use crate::mcp::Status;
 use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::{Json, SessionId};
@@ -67,10 +69,13 @@ struct Server<'a> {
     status: &'static str,
     tools: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     http_status: Option<u16>,
 }
+
+/// What stands around the name and the reason of one server, bytes of JSON.
+const SERVER: usize = 96;
 
 impl Agent {
     /// Answers `_reasonix.io/session/mcpStatus`.
@@ -97,17 +102,31 @@ impl Agent {
 
     fn servers_snapshot(&self, key: SessionKey) -> Option<Json> {
         let session = self.sessions.get(&key)?;
-        let servers = session.servers.hub.status().map(|it| Server {
-            name: it.name,
-            status: it.status,
-            tools: it.tools,
-            error: it.error,
-            http_status: it.http_status,
-        });
+        let mut room = Room::new(&self.config.limits);
+        // All of them, for as many as there may be and whatever they are called.
+        let fits = |it: &Status<'_>| room.take(SERVER + fit::cost(it.name));
+        let listed: Vec<Status<'_>> = session.servers.hub.status().filter(fits).collect();
+        // What is left is for reasons: an equal share each.
+        let mut errors = listed.iter().filter(|it| it.error.is_some()).count();
+        let mut servers = Vec::with_capacity(listed.len());
+        for it in listed {
+            let error = it.error.map(|error| {
+                let share = room.left() / errors;
+                errors -= 1;
+                room.line(error.into(), share)
+            });
+            servers.push(Server {
+                name: it.name,
+                status: it.status,
+                tools: it.tools,
+                error: error.filter(|it| !it.is_empty()),
+                http_status: it.http_status,
+            });
+        }
         let snapshot = Snapshot {
             schema_version: SCHEMA_VERSION,
             session_id: &session.id,
-            servers: servers.collect(),
+            servers,
         };
         let text: String = serde_json::to_string(&snapshot).ok()?;
         Json::from_text(text)

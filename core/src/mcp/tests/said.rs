@@ -117,3 +117,49 @@ fn a_question_under_an_id_that_is_open_is_declined_and_the_first_one_stays() {
     assert_eq!(world.asks.len(), world.limits.max_mcp_asks);
     assert_eq!(world.fed.len(), 99 - world.limits.max_mcp_asks);
 }
+
+#[test]
+fn servers_are_told_of_all_folders_of_the_session_and_of_new_ones() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(ECHO);
+    let told = |world: &mut World| {
+        world.line(id, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+        world.fed.pop_front().unwrap().1
+    };
+    assert!(told(&mut world).contains(r#"{"roots":[{"uri":"file:///w","name":"workspace"}]}"#));
+    let roots = Vec::from(["/a b/lib".into(), "/".into()]);
+    world.with(|hub, cx| hub.set_roots(cx, roots.clone()));
+    let (_, changed) = world.next().unwrap();
+    assert_eq!(changed.method, "notifications/roots/list_changed");
+    let more = r#"{"uri":"file:///a%20b/lib","name":"lib"},{"uri":"file:///","name":"/"}]}"#;
+    let line = told(&mut world);
+    assert!(line.contains(more), "{line}");
+    world.with(|hub, cx| hub.set_roots(cx, roots));
+    assert!(world.next().is_none(), "they are what they were");
+}
+
+#[test]
+fn a_question_that_the_server_takes_back_is_taken_back_from_the_person() {
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(ECHO);
+    let call = world.call("s__echo", "{}");
+    world.fed.clear();
+    let form = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
+    world.line(id, &format!(r#"{{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{{"message":"m","requestedSchema":{form}}}}}"#));
+    let ask = world.asks[0].0;
+    let cancelled = |request: &str| {
+        let method = "notifications/cancelled";
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{request}}}}}"#)
+    };
+    for other in ["1", "\"f\"", "null"] {
+        world.line(id, &cancelled(other));
+    }
+    assert!(world.withdrawn.is_empty());
+    world.line(id, &cancelled("\"e\""));
+    assert_eq!(world.withdrawn, [ask]);
+    // What the person says now is said to nobody, and the time of the call runs on.
+    world.with(|hub, cx| hub.answered(cx, ask, &Reply::Decline));
+    assert!(world.fed.is_empty());
+    world.pass(world.limits.mcp_silence);
+    assert!(world.only(call).is_err());
+}

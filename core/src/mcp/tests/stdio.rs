@@ -461,3 +461,18 @@ fn a_call_goes_to_the_server_whose_name_stands_before_it_and_to_no_other() {
         assert_eq!(world.done.contains_key(&call), server.is_none(), "{tool}");
     }
 }
+
+#[test]
+fn a_server_has_the_time_to_start_that_it_was_given() {
+    for (given, seconds) in [(None, 10), (Some(90), 90), (Some(2), 2)] {
+        let mut entry = stdio("s");
+        entry.start = given.map(Duration::from_secs);
+        let mut world = World::new(Vec::from([entry]));
+        world.pass(Duration::from_secs(seconds) - Duration::from_millis(1));
+        assert_eq!(world.status(), ["connecting"], "{given:?}");
+        world.pass(Duration::from_millis(1));
+        let found = world.hub.status().next().unwrap();
+        let said = format!("it was not ready within {seconds} s");
+        assert_eq!((found.status, found.error), ("failed", Some(said.as_str())));
+    }
+}

@@ -117,6 +117,7 @@ impl Serialize for McpServer {
 }
 
 #[derive(serde::Deserialize)]
+#[serde(expecting = "an MCP server")]
 struct Kind<'a> {
     #[serde(default, rename = "type", borrow)]
     _kind: Option<alloc::borrow::Cow<'a, str>>,

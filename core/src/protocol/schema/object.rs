@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use super::policy::{
     Blocks, Defaulted, Lenient, LenientList, LenientListShown, List, ListShown, MaybeList,
-    Optional, Pairs, Patched, Policy, Required,
+    Optional, Pairs, Patched, Policy, Required, Servers, ServersShown,
 };
 
 /// The members of an object, so that a tag can be written before them.

@@ -34,6 +34,10 @@ pub(crate) struct Defaulted;
 pub(crate) struct List;
 /// As [`List`], always written.
 pub(crate) struct ListShown;
+/// `mcpServers`: a [`List`] whose faults name the entry.
+pub(crate) struct Servers;
+/// As [`Servers`], always written.
+pub(crate) struct ServersShown;
 /// A list of names and values; an object of strings is read as one too. Always written.
 pub(crate) struct Pairs;
 /// A list: what is malformed is left out. Written unless empty.
@@ -143,6 +147,58 @@ impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for List {
     fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
         Ok(Vec::new())
     }
+}
+
+impl Servers {
+    pub(crate) fn shown<T>(value: &[T]) -> bool {
+        !value.is_empty()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for Servers {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        numbered("mcpServers", map)
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+impl ServersShown {
+    pub(crate) fn shown<T>(_: &[T]) -> bool {
+        true
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Policy<'de, Vec<T>> for ServersShown {
+    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Vec<T>, A::Error> {
+        numbered("mcpServers", map)
+    }
+    fn absent<E: de::Error>(_: &'static str) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+}
+
+/// A list; its faults name the entry, from 0.
+fn numbered<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    list: &str,
+    map: &mut A,
+) -> Result<Vec<T>, A::Error> {
+    use alloc::string::ToString;
+    let entries = map.next_value::<Option<Vec<&'de RawValue>>>()?;
+    let read = |(n, entry): (usize, &'de RawValue)| {
+        serde_json::from_str(entry.get()).map_err(|error| {
+            let why = Unquoted(&error).to_string();
+            let why = why.strip_prefix(OWN).unwrap_or(&why);
+            de::Error::custom(format_args!("{OWN}{list}[{n}]: {why}"))
+        })
+    };
+    entries
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .map(read)
+        .collect()
 }
 
 impl ListShown {

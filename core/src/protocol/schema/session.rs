@@ -16,7 +16,7 @@ object! {
         "cwd" cwd: String = Required,
         ;
         /// MCP servers to connect to.
-        "mcpServers" mcp_servers: Vec<McpServer> = ListShown,
+        "mcpServers" mcp_servers: Vec<McpServer> = ServersShown,
         /// More roots, absolute.
         "additionalDirectories" additional_directories: Vec<String> = List,
         /// The client's part of the system prompt.
@@ -46,7 +46,7 @@ object! {
         "cwd" cwd: String = Required,
         ;
         /// MCP servers to connect to.
-        "mcpServers" mcp_servers: Vec<McpServer> = ListShown,
+        "mcpServers" mcp_servers: Vec<McpServer> = ServersShown,
         /// More roots, absolute.
         "additionalDirectories" additional_directories: Vec<String> = List,
         /// The client's part of the system prompt.
@@ -73,7 +73,7 @@ object! {
         "cwd" cwd: String = Required,
         ;
         /// MCP servers to connect to.
-        "mcpServers" mcp_servers: Vec<McpServer> = List,
+        "mcpServers" mcp_servers: Vec<McpServer> = Servers,
         /// More roots, absolute.
         "additionalDirectories" additional_directories: Vec<String> = List,
         /// The client's part of the system prompt.

@@ -60,7 +60,7 @@ fn after_the_grace_the_side_answers_itself_and_then_there_is_silence() {
     let deadline = agent.drain().unwrap();
     assert_eq!(deadline.why, Timer::CloseGrace);
     assert_eq!(deadline.at, agent.now.plus(Limits::default().close_grace));
-    agent.later(4);
+    agent.later(3);
     assert_eq!(agent.closed, None);
     agent.later(1);
     let sent = agent.sent();
