@@ -59,14 +59,18 @@ pub struct ProjectServer {
 pub fn project_servers(bytes: &[u8], max: usize) -> Result<Vec<ProjectServer>, String> {
     let text = core::str::from_utf8(bytes).map_err(|_| String::from("it is not UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The words of the parser may quote what stands there.
-    let file: File<'_> = serde_json::from_str(text).map_err(|error| {
+    let not = |line: usize, column: usize| {
         format!(
-            "line {}, column {}: it is not {{\"mcpServers\":{{NAME:{{…}}}}}}, each name once",
-            error.line(),
-            error.column()
+            "line {line}, column {column}: it is not {{\"mcpServers\":{{NAME:{{…}}}}}}, each name once"
         )
-    })?;
+    };
+    // Lists would be read by the places of what is in them.
+    if !text.trim_start().starts_with('{') {
+        return Err(not(1, 1));
+    }
+    // The words of the parser may quote what stands there.
+    let file: File<'_> =
+        serde_json::from_str(text).map_err(|error| not(error.line(), error.column()))?;
     if file.mcp_servers.0.len() > max {
         return Err(format!("it names more than {max} servers"));
     }
@@ -141,8 +145,11 @@ struct Raw {
 }
 
 fn way(text: &str) -> Result<Way, &'static str> {
-    let raw: Raw = serde_json::from_str(text)
-        .map_err(|_| "it has `command`, `args` and `env`, or `url` and `headers`, as texts")?;
+    let raw: Option<Raw> = text
+        .starts_with('{')
+        .then(|| serde_json::from_str(text).ok())
+        .flatten();
+    let raw = raw.ok_or("it has `command`, `args` and `env`, or `url` and `headers`, as texts")?;
     let loose = Loose {
         kind: raw.kind,
         command: raw.command,
@@ -285,6 +292,12 @@ mod tests {
         for (bad, why) in [
             ("[", "line 1, column 1"),
             ("7", "line 1"),
+            ("[]", "line 1"),
+            (r#"[{"a":{"command":"s3cret"}}]"#, "line 1"),
+            (
+                r#"{"mcpServers":{"a":[null,"s3cret"]}}"#,
+                "the server \"a\": it has",
+            ),
             (r#"{"mcpServers":[]}"#, "line 1"),
             (
                 r#"{"mcpServers":{"a":{"command":"s3cret"},"a":{"command":"y"}}}"#,
