@@ -71,7 +71,11 @@ impl Room {
 
     /// Half a frame, for a list with others beside it.
     pub(super) fn half(limits: &Limits) -> Self {
-        Self(Self::new(limits).0 / 2)
+        let whole = Self::new(limits);
+        Self {
+            left: whole.left / 2,
+            ..whole
+        }
     }
 
     /// Bytes that are left.
