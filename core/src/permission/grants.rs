@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::action::{Access, Action};
-use super::shell;
+use super::shell::{self, By};
 
 /// One "always" of the user: in memory, this session, this scope and nothing beside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ impl Grant {
         match (self, &action.access) {
             (Self::Edits, Access::Edit(targets)) => targets.iter().all(|t| t.inside),
             (Self::Command(words), Access::Execute { command, inside }) => {
-                *inside && shell::covers(command, words, false)
+                *inside && shell::covers(command, words, false, By::Grant)
             }
             (Self::Line(line), Access::Execute { command, inside }) => *inside && line == command,
             (Self::Tool(name), Access::Other) => *name == action.tool,

@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::action::{Access, Action, Target};
 use super::pattern::PathPattern;
 use super::served::Served;
-use super::shell::{self, Runs};
+use super::shell::{self, By, Runs};
 use crate::settings::Permissions;
 
 /// The rules of `[permissions]`.
@@ -275,7 +275,7 @@ impl Rule {
                 *inside
                     && match &self.pattern {
                         Some(Pattern::Command { words, exact }) => {
-                            shell::covers(command, words, *exact)
+                            shell::covers(command, words, *exact, By::Rule)
                         }
                         Some(Pattern::Path(_) | Pattern::Domain { .. }) | None => true,
                     }
