@@ -31,7 +31,7 @@ mod project;
 mod wrap;
 
 use super::base_name;
-use super::flags::{self, Meaning, Takes};
+use super::flags::{self, Meaning};
 
 /// How a program comes to run another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
