@@ -145,15 +145,20 @@ fn reads_more(words: &[Word]) -> bool {
 }
 
 /// Whether words that are named cover an argument vector: it begins with them, and what follows
-/// names nothing else to make.
+/// names nothing else to make and has no flag that nobody knows.
 fn covers(argv: &[&str], named: &[&str]) -> bool {
     let Some(rest) = argv.strip_prefix(named) else {
         return false;
     };
-    let makes = argv[0] == "make";
-    let another = |word: &&str| !word.starts_with('-') && named.len() > 1;
-    let elsewhere = |word: &&str| word.starts_with('-') && word.contains('f');
-    !makes || !rest.iter().any(|word| another(word) || elsewhere(word))
+    let another = |word: &&str| argv[0] == "make" && !word.starts_with('-') && named.len() > 1;
+    // Of the flags above, `-f` forces a push; of `rm`, nothing is known, and all is meant.
+    let known = |word: &&str| match argv[0] {
+        "git" => argv.get(1) == Some(&"push") && **word == *"-f",
+        program => !matches!(program, "cargo" | "make"),
+    };
+    !rest
+        .iter()
+        .any(|word| another(word) || word.starts_with('-') && !known(word))
 }
 
 fn base(program: &str) -> &str {

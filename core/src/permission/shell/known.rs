@@ -121,7 +121,10 @@ impl Walk<'_> {
                 true => Next::Program,
                 false => Next::Bad,
             },
-            Operands::Script if trusted || !word.starts_with(['+', '@']) => Next::Own,
+            // A dash is what comes from elsewhere.
+            Operands::Script if trusted || (!word.starts_with(['+', '@']) && word != "-") => {
+                Next::Own
+            }
             Operands::OwnScript if trusted || is_place(word) => Next::Own,
             Operands::Script | Operands::OwnScript => Next::Bad,
             Operands::Tar if before == 0 => good(trusted || word.chars().all(is_tar_letter)),

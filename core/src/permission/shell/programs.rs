@@ -32,6 +32,7 @@ mod wrap;
 
 use super::base_name;
 use super::flags::{self, Meaning};
+use super::known::is_plain_sed;
 
 /// How a program comes to run another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +249,7 @@ impl Program {
             _ => self.operand(words),
         };
         let known = verb.and_then(|at| self.verb(words[at]));
+        let sed = self.form.operands == Operands::Sed;
         words.iter().enumerate().any(|(at, word)| {
             let lists = match known {
                 Some(known) if verb.is_some_and(|verb| at > verb) => known.form.flags,
@@ -255,6 +257,7 @@ impl Program {
             };
             self.signs.iter().any(|sign| word.contains(sign))
                 || is_flag(word) && flags::may_choose(lists, word, false)
+                || sed && may_execute(word)
         })
     }
 
@@ -293,6 +296,22 @@ impl Program {
 /// Whether a word is read as a flag.
 pub(super) fn is_flag(word: &str) -> bool {
     word.starts_with('-') && word.len() > 1
+}
+
+/// Whether a word for sed may be a program of it with the command `e`, or that flag of `s`.
+fn may_execute(word: &str) -> bool {
+    let word = word.strip_prefix("--expression=").unwrap_or(word);
+    let word = word.strip_prefix("-e").unwrap_or(word);
+    let letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || "_-.".contains(c));
+    let places = word.char_indices().filter(|(_, c)| *c == 'e');
+    let mut commands = places.map(|(at, _)| {
+        let (before, behind) = (&word[..at], &word[at + 1..]);
+        let before = before.chars().next_back();
+        let alone = !letter(before) || before.is_some_and(|c| c.is_ascii_digit());
+        let last = !letter(behind.chars().next()) && !word.contains('.');
+        alone || last
+    });
+    !is_plain_sed(word) && commands.any(|command| command)
 }
 
 /// Whether `name` is the program `known`, with or without a version.

@@ -79,11 +79,11 @@ pub(super) static TABLE: &[Program] = &[
             --ignore-unmerged --overlay --no-overlay --progress --discard-changes --ignore-other-worktrees"], Any, OF),
         verb("stash", &[SHOW, "-m== -k --message== --include-untracked --keep-index --no-keep-index --only-untracked \
             --index --staged"], Any, OF),
-        verb("merge cherry-pick revert", &["-m= -n -x -q -v -X= -s -S --message== --no-ff --ff --ff-only --squash --no-squash --commit \
+        verb("merge cherry-pick revert", &["-m== -n -x -q -v -X= -S --message== --no-ff --ff --ff-only --squash --no-squash --commit \
             --no-commit --no-edit --abort --continue --skip --quit --quiet --verbose --stat --no-stat --log --no-log \
             --strategy-option= --signoff --allow-empty --allow-unrelated-histories --mainline= --no-verify --verify \
             --autostash --no-autostash --keep-redundant-commits --into-name= --no-rerere-autoupdate --no-gpg-sign \
-            !--strategy="], Any, OF),
+            !-s= !--strategy="], Any, OF),
         verb("rebase", &["-q -v -n -f -r -X= --onto= --abort --continue --skip --quit --autostash --no-autostash --autosquash \
             --no-autosquash --keep-base --root --update-refs --no-update-refs --quiet --verbose --stat --no-stat \
             --no-verify --verify --fork-point --no-fork-point --strategy-option= --empty= --show-current-patch \
