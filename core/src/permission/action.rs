@@ -68,3 +68,18 @@ pub struct Target {
     /// Whether the real path is inside a root.
     pub inside: bool,
 }
+
+impl Target {
+    /// Whether leave to edit the files of a project is leave to edit this one: inside the roots, and
+    /// nothing of git's own (`.git`, as a folder or a file, at any depth), in which a line names what
+    /// git runs.
+    pub(super) fn is_project(&self) -> bool {
+        let own = |path: &str| {
+            path.split('/').any(|part| {
+                part.trim_end_matches([' ', '.'])
+                    .eq_ignore_ascii_case(".git")
+            })
+        };
+        self.inside && !own(&self.asked) && !own(&self.real)
+    }
+}

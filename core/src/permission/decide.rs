@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::action::{Access, Action};
+use super::action::{Access, Action, Target};
 use super::grants::{Grant, Grants};
 use super::posture::{Ceiling, Posture};
 use super::rules::{Covered, Rules};
@@ -15,7 +15,8 @@ pub struct Gate<'a> {
     pub posture: Posture,
     /// What it cannot be above.
     pub ceiling: Ceiling,
-    /// Whether edits inside the roots are allowed without a card (`acceptEdits`).
+    /// Whether edits inside the roots are allowed without a card (`acceptEdits`), but for what git
+    /// keeps for itself there.
     pub accept_edits: bool,
     /// Whether a plan is being made: nothing is written or run until it is approved.
     pub planning: bool,
@@ -110,7 +111,7 @@ fn covering(action: &Action, gate: &Gate<'_>) -> Option<String> {
         Access::Read(targets) if targets.iter().all(|t| t.inside) => {
             return Some("it reads inside the folders of the session".into());
         }
-        Access::Edit(targets) if gate.accept_edits && targets.iter().all(|t| t.inside) => {
+        Access::Edit(targets) if gate.accept_edits && targets.iter().all(Target::is_project) => {
             return Some("edits are accepted".into());
         }
         Access::Read(_)

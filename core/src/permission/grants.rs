@@ -6,14 +6,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::action::{Access, Action};
+use super::action::{Access, Action, Target};
 use super::shell::{self, By};
 
 /// One "always" of the user: in memory, this session, this scope and nothing beside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Grant {
-    /// All edits inside the roots.
+    /// All edits inside the roots, but for what git keeps for itself there.
     Edits,
     /// Commands that are one literal simple command and begin with exactly these words.
     Command(Vec<String>),
@@ -31,7 +31,10 @@ impl Grant {
             return None;
         }
         match &action.access {
-            Access::Edit(targets) => targets.iter().all(|t| t.inside).then_some(Self::Edits),
+            Access::Edit(targets) => targets
+                .iter()
+                .all(Target::is_project)
+                .then_some(Self::Edits),
             Access::Execute { command, inside } => inside.then(|| match shell::prefix(command) {
                 Some(words) => Self::Command(words),
                 None => Self::Line(command.clone()),
@@ -47,7 +50,7 @@ impl Grant {
             return false;
         }
         match (self, &action.access) {
-            (Self::Edits, Access::Edit(targets)) => targets.iter().all(|t| t.inside),
+            (Self::Edits, Access::Edit(targets)) => targets.iter().all(Target::is_project),
             (Self::Command(words), Access::Execute { command, inside }) => {
                 *inside && shell::covers(command, words, false, By::Grant)
             }

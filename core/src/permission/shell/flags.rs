@@ -130,7 +130,12 @@ pub(super) fn meaning(lists: &[&str], word: &str) -> Meaning {
         let long = token.letter().is_none() && token.name != "-" && token.name != "-#";
         (long || whole) && (token.name == name || whole && second_dash() == Some(token.name))
     };
-    if let Some(token) = tokens(lists).find(is) {
+    // What chooses in one list chooses in all.
+    let chooses = |token: &Token<'_>| token.chooses.is_some() && is(token);
+    if let Some(token) = tokens(lists)
+        .find(chooses)
+        .or_else(|| tokens(lists).find(is))
+    {
         return match value {
             Some(value) if token.takes.admits(value) => token.meaning(Takes::Nothing),
             Some(_) => Meaning::Unknown,
@@ -157,7 +162,12 @@ fn cluster(lists: &[&str], letters: &str) -> Meaning {
         if !core::mem::take(&mut first) && letter.is_ascii_digit() {
             continue;
         }
-        let Some(token) = tokens(lists).find(|token| token.letter() == Some(letter)) else {
+        let is = |token: &Token<'_>| token.letter() == Some(letter);
+        let chooses = |token: &Token<'_>| token.chooses.is_some() && is(token);
+        let Some(token) = tokens(lists)
+            .find(chooses)
+            .or_else(|| tokens(lists).find(is))
+        else {
             return Meaning::Unknown;
         };
         let chosen = token.chooses.is_some() || matches!(meaning, Meaning::Chooses(_));
@@ -181,7 +191,11 @@ fn cluster(lists: &[&str], letters: &str) -> Meaning {
 /// Whether `word` may be a flag that chooses what runs, in a wide reading: a letter anywhere among
 /// letters, a long flag also in short. `all`: also one that chooses what can be read.
 pub(super) fn may_choose(lists: &[&str], word: &str, all: bool) -> bool {
+    if matches!(meaning(lists, word), Meaning::Harmless(_)) {
+        return false;
+    }
     let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let whole = is_whole(lists);
     tokens(lists).any(|token| {
         let asked = token.chooses == Some('!') || all && token.chooses.is_some();
         asked
@@ -191,9 +205,9 @@ pub(super) fn may_choose(lists: &[&str], word: &str, all: bool) -> bool {
                     short == long || (short.len() > 1 && long.starts_with(short))
                 }
                 None => match token.letter() {
-                    Some(letter) if !is_whole(lists) => {
-                        !word.starts_with("--") && word.contains(letter)
-                    }
+                    Some(letter) if !whole => !word.starts_with("--") && word.contains(letter),
+                    // `-Dname=value`.
+                    Some('A'..='Z') => name.starts_with(token.name),
                     Some(_) | None => {
                         name == token.name || name.strip_prefix('-') == Some(token.name)
                     }

@@ -127,7 +127,7 @@ impl Walk<'_> {
             }
             Operands::OwnScript if trusted || is_place(word) => Next::Own,
             Operands::Script | Operands::OwnScript => Next::Bad,
-            Operands::Tar if before == 0 => good(trusted || word.chars().all(is_tar_letter)),
+            Operands::Tar if at == 1 => good(trusted || word.chars().all(is_tar_letter)),
             Operands::Sed if before == 0 => good(trusted || is_plain_sed(word)),
             _ if trusted => Next::Good,
             Operands::Any | Operands::Tar | Operands::Sed => Next::Good,
@@ -137,14 +137,18 @@ impl Walk<'_> {
             Operands::Packages => good(self.by == By::Rule && is_package(word)),
             Operands::Remotes => good(is_remote(word)),
             Operands::Addresses => good(is_address(word)),
-            Operands::OneOf(words) => good(before > 0 || words.contains(&word)),
+            Operands::OneOf(words) => good(match before {
+                0 => words.contains(&word),
+                _ => is_place(word),
+            }),
             Operands::Targets => {
                 let amount = word.chars().all(|c| c.is_ascii_digit());
                 let target = self.named < 2 && !word.contains('=') && !word.starts_with('+');
-                good(amount || target && is_place(word))
+                // A part of a builder by its coordinates, which is fetched.
+                let fetched = word.contains('.') && word.matches(':').count() > 1;
+                good(amount || target && !fetched && is_place(word))
             }
             Operands::Sql => good(!word.trim_start().starts_with(['.', '\\'])),
-            Operands::Inert => good(is_inert(word)),
         }
     }
 
@@ -214,22 +218,24 @@ fn is_special(c: char) -> bool {
     c.is_whitespace() || ";&|$`(){}[]<>*?~!#\"'\\=".contains(c)
 }
 
-/// Whether a shell that evaluates a word finds nothing in it.
-fn is_inert(word: &str) -> bool {
-    !word.contains(['$', '`', '['])
-}
-
 /// A package of the registry: a name, with a scope or a version.
 fn is_package(word: &str) -> bool {
     let name = word.strip_prefix('@').unwrap_or(word);
     let slashes = name.chars().filter(|c| *c == '/').count();
     let scoped = name.len() < word.len();
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.@/^~<>=!+[],*".contains(c);
+    let file = |end: &&str| name.ends_with(end);
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && slashes == usize::from(scoped)
         && name.chars().all(legal)
         && !name.contains("..")
+        && !PACKED.iter().any(file)
 }
+
+/// Ends of files that are packages themselves.
+const PACKED: &[&str] = &[
+    ".tgz", ".tar", ".gz", ".bz2", ".xz", ".whl", ".zip", ".deb", ".rpm", ".apk", ".rb",
+];
 
 /// A repository, or a name of one, or a reference: by a protocol that git speaks itself.
 fn is_remote(word: &str) -> bool {

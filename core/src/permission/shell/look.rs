@@ -107,7 +107,7 @@ impl Look<'_> {
         match self.line(value, depth + 1) {
             // The shell sees to what is in it now; what it becomes is no line of its own.
             Runs::Unknown if !is_evaluated(value) => Runs::No,
-            found => found,
+            found @ (Runs::No | Runs::Unknown | Runs::Yes) => found,
         }
     }
 
@@ -143,7 +143,10 @@ impl Look<'_> {
         };
         if inner {
             for (at, text) in texts.iter().enumerate() {
+                // A place to search in, not the shell's word for reading a file.
+                let here = *text == "." && first.how == How::Search;
                 if let Some(program) = Program::of(text)
+                    && !here
                     && !programs
                         .iter()
                         .any(|(known, _)| core::ptr::eq(*known, program))

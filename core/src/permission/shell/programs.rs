@@ -88,8 +88,6 @@ pub(super) enum Operands {
     Script,
     /// The same, beneath the working directory.
     OwnScript,
-    /// Words in which the shell finds nothing to evaluate.
-    Inert,
     /// A data base, then queries: no command of the program that reads them.
     Sql,
     /// A program for sed, then files.
@@ -165,8 +163,7 @@ const fn program(names: &'static [&'static str], how: How) -> Program {
         How::Shell | How::Code => Operands::Script,
         How::Targets => Operands::Targets,
         How::Source => Operands::No,
-        How::Evaluates => Operands::Inert,
-        How::Flags | How::Search | How::Verbs(_) => Operands::Any,
+        How::Flags | How::Search | How::Verbs(_) | How::Evaluates => Operands::Any,
     };
     Program {
         names,
@@ -178,7 +175,19 @@ const fn program(names: &'static [&'static str], how: How) -> Program {
         },
         verbs: &[],
         signs: &[],
-        elsewhere: &[],
+        elsewhere: match how {
+            How::Evaluates => &["$", "`", "["],
+            How::Flags
+            | How::Program
+            | How::Search
+            | How::Filled
+            | How::Line
+            | How::Shell
+            | How::Source
+            | How::Code
+            | How::Verbs(_)
+            | How::Targets => &[],
+        },
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) static TABLE: &[Program] = &[
         ]),
     program(&["deno"], Verbs(&["eval", "task", "install", "upgrade"]))
         .flags(&["-V --version -q !--import-map= !-c= !--config= !--preload= !--require="])
+        // A module of a registry, or of the web.
+        .elsewhere(&["npm:", "jsr:", "data:", "node:", "://"])
         .verbs(&[
             verb("check", &[DENO, "--all --doc --doc-only"], Places, Behind::Nothing),
             verb("fmt", &["-q --quiet --check --watch --ignore= --line-width= --indent-width= --use-tabs \

@@ -61,8 +61,8 @@ pub(super) static TABLE: &[Program] = &[
     program(&["zip"], Flags)
         .flags(&["-r -q -j -u -v -# !-TT== !-T !--unzip-command== ~-@ ~-b= ~-O="])
         .operands(Places),
-    program(&["unzip", "7z", "7za"], Flags)
-        .flags(&["-l -q -o -n -v -t -Z -j -p -c -d=/ -y !-TT== !--unzip-command=="]),
+    program(&["unzip"], Flags).flags(&["-l -q -o -n -v -t -Z -j -p -c -d=/ !-TT== !--unzip-command=="]),
+    program(&["7z", "7za"], Flags).flags(&["- -y -bd"]).operands(Places),
     program(&["sort", "gsort"], Flags).flags(&[
         "-n -r -u -f -h -V -s -b -c -C -m -z -g -M -d -i -R -k= -t== --reverse --unique --key= \
          --field-separator== --numeric-sort --human-numeric-sort --version-sort --ignore-case \
@@ -107,8 +107,8 @@ pub(super) static TABLE: &[Program] = &[
         .flags(&["--version -U= -h= !-c== !-e== !-f= !--command== !--execute== !--pager== !--file="])
         .operands(Places),
     program(&["openssl"], Flags).flags(&["!-engine== !-provider== !-provider-path== !-config="]),
-    program(&["cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "ld", "tcc", "javac", "nasm", "as"], Flags)
-        .flags(&["-c -g -O -v -Wall -Wextra -Werror -pedantic -fsyntax-only -std -E -S --noEmit --version --help -version \
+    program(&["cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "ld", "tcc", "javac", "nasm"], Flags)
+        .flags(&["- -c -g -O -O0 -O1 -O2 -O3 -Os -Og -v -Wall -Wextra -Werror -pedantic -fsyntax-only -std -E -S --edition=: --version --help -version \
             !-B= !-specs== !-wrapper== !-plugin== !-fplugin== !-C== !-Xlinker== !-processorpath= !-javaagent== !-cp= ~-o= ~-I= ~-L="])
         .operands(Places),
     program(&["tcpdump", "nmap", "systemctl", "journalctl", "openvpn"], Flags)

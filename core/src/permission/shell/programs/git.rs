@@ -131,6 +131,8 @@ pub(super) static TABLE: &[Program] = &[
             --connectivity-only --unreachable --lost-found --dangling --no-dangling"], Any, OF),
         verb("sparse-checkout", &["--cone --no-cone"], OneOf(&["init", "list", "set", "add", "disable", "reapply"]), OF),
         verb("lfs", &["-l -a --all --name-only"], OneOf(&["ls-files", "status", "pull", "fetch", "track", "untrack", "env", "version"]), OF),
+        verb("difftool mergetool filter-branch filter-repo send-email daemon instaweb hook for-each-repo maintenance svn p4 \
+            shell receive-pack upload-pack fast-import bundle replace cvsserver imap-send gui credential", &["-q -v --quiet --verbose"], No, OF),
         verb("version help", &["-a --all --build-options"], No, OF),
     ]),
     program(&["hg"], Flags)
@@ -164,10 +166,10 @@ pub(super) static TABLE: &[Program] = &[
     program(&["gh", "glab"], Flags)
         .flags(&["--version --help"])
         .verbs(&[verb(
-            "pr issue run release repo workflow status search label",
+            "pr issue run repo workflow status search label",
             &["-R= -s= -L= -l= -a= -A= -B= -H= -S== -t== -b== -m= -d -w -c --repo= --state= --limit= --label= --author= --assignee= \
                --search== --json= --jq== --title== --body== --base= --head= --draft --fill --web --comments --log --log-failed \
-               --patch --name-only --exit-status -q== --watch --body-file="],
+               --patch --name-only --exit-status -q== --watch"],
             OneOf(&["list", "view", "status", "diff", "checks", "create", "comment", "edit", "watch", "close", "reopen", "ready", "prs", "issues"]),
             OF,
         )]),

@@ -36,7 +36,7 @@ const NPM: &str = "- -s -q -ws -w= -D -S -E -P -O -f -l -L --silent --loglevel= 
     --engine-strict --include-workspace-root --frozen-lockfile --no-frozen-lockfile --lockfile-only --prod --dev --no-optional \
     --filter= -r --recursive --parallel --stream --aggregate-output --immutable --immutable-cache --non-interactive \
     --prefer-frozen-lockfile --strict-peer-dependencies --workspace-root --verbose --exact --tilde \
-    !--script-shell= !--shell= !--node-options= !--userconfig= !--globalconfig= !--git= !--node-gyp= !--call== \
+    !--script-shell= !--shell= !--node-options= !--userconfig= !--globalconfig= !--git= !--node-gyp= !--call== !-c== \
     ~-C= ~--prefix= ~--cwd= ~--dir= ~-g ~--global ~--registry= ~--location= ~--cache=";
 
 const PYTHON: &str = "-q -v -n -U -E= --quiet --verbose --all-extras --extra= --dev --no-dev --group= --all-groups --only-group= --no-group= \
@@ -97,7 +97,7 @@ pub(super) static TABLE: &[Program] = &[
             --single-quote --log-level=: --version --help --unsafe-fixes --preview --profile=: --check-only --severity=: --dry-run -Werror -style=: --style=: \
             !--plugin= !--load-plugins= !--python-executable= !--init-hook== !--python-path= !--pythonpath= !--custom-typeshed-dir= ~--config="])
         .operands(Places),
-    program(&["go"], Verbs(&["generate", "tool"])).flags(&["- -C=="]).verbs(&[
+    program(&["go"], Verbs(&["generate", "tool"])).flags(&[GO]).verbs(&[
         verb("build install vet fix", &[GO], Places, NONE),
         verb("test", &[GO, "-run== -bench== -benchmem -benchtime= -count= -cpu= -failfast -fullpath -list== -parallel= -short -shuffle= -skip== \
             -timeout= -fuzz== -fuzztime= -coverprofile=/ -vet=:"], Places, NONE),
@@ -120,8 +120,8 @@ pub(super) static TABLE: &[Program] = &[
         verb("test t tst start stop restart build lint dev format typecheck", &[NPM, SCRIPT], Places, Behind::Flags(&[SCRIPT], Places)),
         verb("run run-script", &[NPM, SCRIPT], Places, Behind::Flags(&[SCRIPT], Places)),
         verb("install i add ci update up upgrade", &[NPM], Packages, NONE),
-        verb("remove rm uninstall un prune dedupe", &[NPM], Packages, NONE),
-        verb("audit outdated ls list ll view info show why explain root bin search fund ping pack", &[NPM, "--fix --format=:"], Any, NONE),
+        verb("remove rm uninstall un prune dedupe pack", &[NPM], Packages, NONE),
+        verb("audit outdated ls list ll view info show why explain root bin search fund ping", &[NPM, "--fix --format=:"], Any, NONE),
     ]),
     program(&["uv", "poetry", "pipenv", "pdm", "hatch", "rye"], Verbs(&["run", "shell", "exec", "tool"]))
         .flags(&[PYTHON, "--version -V"])
@@ -147,9 +147,16 @@ pub(super) static TABLE: &[Program] = &[
             --disable-warnings --strict-markers --no-cov --reruns= --timeout= --runxfail --showlocals --numprocesses= --version --asyncio-mode=: \
             !-p== !-c= !-o== !-W== !--rootdir= !--confcutdir= !--pyargs !--override-ini== ~--basetemp= ~--junitxml= ~--junit-xml= ~--log-file="])
         .operands(Places),
-    program(&["jest", "vitest", "mocha", "ava", "tsc", "eslint", "vite", "webpack", "rollup", "esbuild", "playwright", "cypress", "turbo", "nx", "next"], Flags)
+    program(&["jest", "vitest", "mocha", "ava", "tsc", "eslint", "vite", "webpack", "rollup", "esbuild", "playwright", "cypress", "next"], Flags)
         .flags(&[SCRIPT, "!--config= !-c= !--require== !-r== !--plugin= !--import== !--loader== !--rulesdir= !--resolve-plugins-relative-to= !--globalSetup="])
-        .operands(Places),
+        .operands(Places)
+        .behind(NONE),
+    program(&["turbo", "nx", "lerna"], Verbs(&["exec", "run"])).flags(&["--version"]).verbs(&[verb(
+        "run run-many affected test build lint list show graph",
+        &[SCRIPT, "-p= --projects= --target= --filter= --all --parallel --force --since="],
+        Places,
+        NONE,
+    )]),
     program(&["bundle", "bundler"], Verbs(&["exec"])).flags(&["--version"]).verbs(&[
         verb("install check list show outdated update", &["--quiet --jobs= --retry= --local --verbose"], Any, NONE),
         verb("exec", &[], Then(0), NONE),
