@@ -365,6 +365,52 @@ fn accepted_edits_are_those_inside_the_roots_and_stay_while_the_posture_moves() 
 }
 
 #[test]
+fn leave_to_edit_is_no_leave_to_say_what_git_runs() {
+    let (rules, held) = (Rules::default(), grants(&[Grant::Edits]));
+    let gate = Gate {
+        posture: Posture::Ask,
+        ceiling: Ceiling::TOP,
+        accept_edits: true,
+        planning: false,
+        rules: &rules,
+        grants: &held,
+    };
+    let led = |asked: &str, real: &str| {
+        let target = Target {
+            asked: asked.into(),
+            ..target(real)
+        };
+        Action::new("edit_file", Access::Edit(vec![target]))
+    };
+    for own in [
+        edit("/w/.git"),
+        edit("/w/.git/config"),
+        edit("/w/.GIT/hooks/pre-commit"),
+        edit("/w/sub/.git/hooks/x"),
+        led("/w/link", "/w/.git/config"),
+        led("/w/.git/config", "/w/a"),
+        Action::new(
+            "move_file",
+            Access::Edit(vec![target("/w/a"), target("/w/.git")]),
+        ),
+    ] {
+        let verdict = decide(&own, &gate);
+        assert!(
+            matches!(verdict, Verdict::Ask { always: None, .. }),
+            "{own:?}: {verdict:?}"
+        );
+    }
+    for other in [
+        edit("/w/.gitignore"),
+        edit("/w/.github/x"),
+        edit("/w/git/x"),
+    ] {
+        let verdict = decide(&other, &gate);
+        assert!(matches!(verdict, Verdict::Allow { .. }), "{other:?}");
+    }
+}
+
+#[test]
 fn an_always_grants_what_its_label_says_and_nothing_beside_it() {
     #[track_caller]
     fn check(first: Action, label: Option<&str>, then: &[(Action, bool)]) {
