@@ -57,6 +57,24 @@ impl PathPattern {
         Ok(Self { anchor, parts })
     }
 
+    /// Whether it may cover something in the folder `path` by where that is, so that it would not
+    /// cover it in another place.
+    pub fn reaches_into(&self, path: &str, bases: &[String]) -> bool {
+        let all: Vec<&str> = components(path).collect();
+        match self.anchor {
+            Anchor::Absolute => leads_into(&self.parts, &all),
+            Anchor::Root => bases.iter().any(|base| {
+                let base: Vec<&str> = components(base).collect();
+                match all.strip_prefix(base.as_slice()) {
+                    Some(inside) => leads_into(&self.parts, inside),
+                    None => base.starts_with(&all),
+                }
+            }),
+            // What is in it keeps its name wherever it goes.
+            Anchor::Name => false,
+        }
+    }
+
     /// Whether it covers `path` (absolute, cleaned). `bases` are the directories that relative
     /// patterns are beneath.
     pub fn matches(&self, path: &str, bases: &[String]) -> bool {
@@ -95,6 +113,11 @@ fn components(path: &str) -> impl Iterator<Item = &str> {
 /// Whether the pattern matches the path or one of its ancestors. Work is bounded by the product of
 /// the lengths: a row of "can stand here" per pattern part.
 fn covers(pattern: &[String], path: &[&str]) -> bool {
+    ends(pattern, path).into_iter().any(|end| end)
+}
+
+/// For each number of components whether the pattern matches so many.
+fn ends(pattern: &[String], path: &[&str]) -> Vec<bool> {
     let mut can = alloc::vec![false; path.len() + 1];
     can[0] = true;
     for part in pattern {
@@ -108,7 +131,24 @@ fn covers(pattern: &[String], path: &[&str]) -> bool {
         }
         can = next;
     }
-    can.into_iter().any(|end| end)
+    can
+}
+
+/// Whether the pattern may match something beneath the path: whether a part of it, from the
+/// beginning, matches the path.
+fn leads_into(pattern: &[String], path: &[&str]) -> bool {
+    (0..pattern.len()).any(|parts| {
+        let (first, rest) = pattern.split_at(parts);
+        // `**` may stand for what is left of the path, and for more.
+        let open = rest.first().is_some_and(|part| part == "**");
+        matches_whole(first, path, open)
+    })
+}
+
+/// Whether the pattern matches all of the path, or, if it is `open`, an ancestor.
+fn matches_whole(pattern: &[String], path: &[&str], open: bool) -> bool {
+    let ends = ends(pattern, path);
+    ends.last() == Some(&true) || open && ends.into_iter().any(|end| end)
 }
 
 /// `*` and `?` inside one component.
@@ -168,6 +208,34 @@ mod tests {
         check("?.rs", "/w/a.rs", true);
         check("?.rs", "/w/ab.rs", false);
         check(".env", "/elsewhere/.env", true);
+    }
+
+    #[test]
+    fn a_folder_holds_what_a_pattern_may_cover_by_its_place() {
+        #[track_caller]
+        fn check(pattern: &str, path: &str, expected: bool) {
+            let bases = vec!["/w".into(), "/other".into()];
+            let pattern = PathPattern::parse(pattern, Some("/home/me")).expect(pattern);
+            assert_eq!(
+                pattern.reaches_into(path, &bases),
+                expected,
+                "{pattern:?} {path}"
+            );
+        }
+        check("conf/secrets/**", "/w/conf", true);
+        check("conf/secrets/**", "/other/conf", true);
+        check("conf/secrets/**", "/w", true);
+        check("conf/secrets/**", "/", true);
+        check("conf/secrets/**", "/w/conf2", false);
+        check("conf/secrets/**", "/w/a/conf", false);
+        check("conf/*/key", "/w/conf/a", true);
+        check("conf/*/key", "/w/conf/a/b", false);
+        check("**/gen/*", "/w/a/b", true);
+        check("/w/conf/key", "/w/conf", true);
+        check("/w/conf/key", "/w/src", false);
+        check("~/.ssh", "/home/me", true);
+        check(".env", "/w/conf", false);
+        check("secrets", "/w/conf", false);
     }
 
     #[test]

@@ -114,6 +114,19 @@ impl Rules {
             .or_else(|| asking().map(|rule| rule.text.as_str()))
     }
 
+    /// The rule that asks or denies for something that may be in this folder, by where it is: in
+    /// another place the rule would not be about it.
+    pub fn reaching_into(&self, folder: &Target) -> Option<&str> {
+        let reaches = |rule: &&Rule| match &rule.pattern {
+            Some(Pattern::Path(pattern)) => [&folder.real, &folder.asked]
+                .into_iter()
+                .any(|path| pattern.reaches_into(path, &self.bases)),
+            Some(Pattern::Command { .. } | Pattern::Domain { .. }) | None => false,
+        };
+        let rule = self.deny.iter().chain(&self.ask).find(reaches);
+        rule.map(|rule| rule.text.as_str())
+    }
+
     pub(super) fn denying(&self, action: &Action) -> Covered<'_> {
         self.restricting(&self.deny, action)
     }

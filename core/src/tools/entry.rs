@@ -49,6 +49,8 @@ struct Entry {
     destination: Option<End>,
     /// What is being found out.
     stage: Stage,
+    /// It is a folder, with all that is in it.
+    folder: bool,
     diffs: Vec<Diff>,
 }
 
@@ -76,6 +78,7 @@ impl Entry {
             source: end(source),
             destination: destination.map(end),
             stage: Stage::SourceParent,
+            folder: false,
             diffs: Vec::new(),
         }
     }
@@ -88,6 +91,10 @@ impl Entry {
             }
             Stage::Source => {
                 self.source.check_source(it, self.destination.is_some())?;
+                self.folder = it.kind == FileKind::Directory && !it.link;
+                if self.folder {
+                    self.source.check_folder(cx.ws)?;
+                }
                 match &self.destination {
                     Some(to) => self.go_on(Stage::DestinationParent, parent(&to.asked)?, cx),
                     None if it.link || it.kind != FileKind::File => self.propose(cx),
@@ -105,6 +112,9 @@ impl Entry {
                     && (it.kind != FileKind::Missing || it.link)
                 {
                     return Err(format!("{} exists already", to.asked));
+                }
+                if let Some(to) = self.destination.as_ref().filter(|_| self.folder) {
+                    to.check_folder(cx.ws)?;
                 }
                 self.propose(cx);
             }
@@ -198,6 +208,26 @@ impl End {
         }
         self.place = Some(place);
         Ok(real)
+    }
+
+    /// What is in a folder goes where it goes: out of a rule that is about a place, or into one, and
+    /// so would the agent's own files.
+    fn check_folder(&self, ws: &Workspace) -> Result<(), String> {
+        let asked = &self.asked;
+        let Some(place) = &self.place else {
+            return Ok(());
+        };
+        if let Some(rule) = ws.rules.reaching_into(&place.target) {
+            return Err(format!(
+                "the rule `{rule}` may be about files in {asked}; a folder is moved only where no \
+                 rule that asks or denies is about what is in it: move its files one by one"
+            ));
+        }
+        let home = ws.host.home.as_deref();
+        if home.is_some_and(|home| paths::is_within(home, &place.target.real)) {
+            return Err(format!("{asked} holds what belongs to the agent itself"));
+        }
+        Ok(())
     }
 
     fn check_source(&self, it: &Resolved, moves: bool) -> Result<(), String> {

@@ -1,6 +1,9 @@
 use super::host::World;
 use crate::call::{Call, News, Outcome};
+use crate::permission::Rules;
+use crate::settings::Permissions;
 use crate::tools::*;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -37,6 +40,66 @@ fn nothing_is_written_before_it_is_permitted_and_nothing_if_it_is_denied() {
     let outcome = world.drive(&mut run);
     assert!(!outcome.ok && outcome.text.contains("the user said no"));
     assert!(world.files.is_empty());
+}
+
+#[test]
+fn moving_a_folder_takes_nothing_out_of_a_rule_or_into_one() {
+    #[track_caller]
+    fn check(deny: &[&str], ask: &[&str], home: &str, (from, to): (&str, &str), refused: &str) {
+        let texts = |rules: &[&str]| rules.iter().map(|rule| String::from(*rule)).collect();
+        let permissions = Permissions {
+            deny: texts(deny),
+            ask: texts(ask),
+            ..Permissions::default()
+        };
+        let mut world = World::new().file("/w/conf/secrets/k", "k");
+        world.dirs.insert("/w/conf".into());
+        world.dirs.insert("/w/conf/secrets".into());
+        let rules = Rules::parse(&permissions, None).expect("a rule");
+        world.ws.rules = rules.beneath("/w", &["/w".into()]);
+        world.ws.host.home = Some(home.into());
+        let arguments = format!(r#"{{"source_path":"{from}","destination_path":"{to}"}}"#);
+        let outcome = world.run("move_file", &arguments);
+        let moved = world
+            .calls
+            .iter()
+            .any(|call| matches!(call, Call::Rename { .. }));
+        assert_eq!(
+            moved,
+            refused.is_empty(),
+            "{from} to {to}: {}",
+            outcome.text
+        );
+        assert!(outcome.text.contains(refused), "{}", outcome.text);
+    }
+    let home = "/home/me/.reasonix";
+    let moves = ("conf", "c2");
+    let read = "Read(conf/secrets/**)";
+    check(&[read], &[], home, moves, "may be about files in conf");
+    check(&[], &[read], home, moves, "may be about files in conf");
+    check(
+        &["Edit(c2/hooks/**)"],
+        &[],
+        home,
+        moves,
+        "may be about files in c2",
+    );
+    check(
+        &[],
+        &[],
+        "/w/conf/home",
+        moves,
+        "belongs to the agent itself",
+    );
+    // Where no rule can be about what is in it, it goes; and a file is no folder.
+    check(
+        &["Read(src/secrets/**)", "Edit(.env)"],
+        &[],
+        home,
+        moves,
+        "",
+    );
+    check(&["Read(conf/x/**)"], &[], home, ("conf/secrets/k", "k"), "");
 }
 
 #[test]
