@@ -75,14 +75,14 @@ fn moving_a_folder_takes_nothing_out_of_a_rule_or_into_one() {
     let home = "/home/me/.reasonix";
     let moves = ("conf", "c2");
     let read = "Read(conf/secrets/**)";
-    check(&[read], &[], home, moves, "may be about files in conf");
-    check(&[], &[read], home, moves, "may be about files in conf");
+    check(&[read], &[], home, moves, "may be about files in /w/conf");
+    check(&[], &[read], home, moves, "may be about files in /w/conf");
     check(
         &["Edit(c2/hooks/**)"],
         &[],
         home,
         moves,
-        "may be about files in c2",
+        "may be about files in /w/c2",
     );
     check(
         &[],
