@@ -1,6 +1,7 @@
 //! What stored sessions cost: to load a long one, to list many, to keep a message for later. Time
 //! and memory stand in one table with other sizes, which shows how they grow, or with a limit that is
-//! measured in turn: `cargo bench -p reasonix-blocking --bench sessions`.
+//! measured in turn: `cargo bench -p reasonix-blocking --bench sessions`. With `-- 50` behind it all is
+//! done with sizes and rounds that are 50 times smaller: whether it works, not what it costs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::{self, OpenOptions};
@@ -60,64 +61,86 @@ static ALLOCATOR: Counting = Counting;
 fn main() {
     // `cargo test` only looks whether it builds.
     if std::env::args().any(|arg| arg == "--bench") {
-        loads();
-        lists();
-        messages();
+        let smaller = std::env::args().find_map(|arg| arg.parse().ok());
+        let scale = Scale(smaller.unwrap_or(1).max(1));
+        loads(scale);
+        lists(scale);
+        messages(scale);
     }
 }
+
+/// How many times smaller all is.
+#[derive(Clone, Copy)]
+struct Scale(usize);
+
+impl Scale {
+    fn of(self, size: usize) -> usize {
+        (size / self.0).max(2)
+    }
+}
+
+/// Sizes whose costs are seen beside each other, each twice the one before it.
+const MESSAGES: [usize; 5] = [1_250, 2_500, 5_000, 10_000, 20_000];
+const SESSIONS: [usize; 4] = [1_250, 2_500, 5_000, 10_000];
+
+/// How often each is measured, and a message is put in.
+const ROUNDS: usize = 10;
+const PUT_IN: usize = 300;
 
 const TEXT: &str = "The check fails since the total is computed before the list is sorted. ";
 
 /// A load with its whole replay.
-fn loads() {
-    println!("load with its replay | median | a message | most held | of the transcript");
-    for messages in [1_250, 2_500, 5_000, 10_000, 20_000] {
+fn loads(scale: Scale) {
+    println!(
+        "load with its replay | median | a message | most held | a byte of the transcript"
+    );
+    for messages in MESSAGES {
+        // A prompt and its answer are two.
+        let messages = scale.of(messages) / 2 * 2;
         let home = tempfile::tempdir().expect("a folder");
         let size = store(home.path(), "long", messages);
-        let (time, held) = measured(home.path(), |client| {
+        let (time, held) = measured(home.path(), scale, |client| {
             assert_eq!(load(client, "long"), messages);
         });
         let share = held as f64 / size as f64;
         let each = time / messages as u32;
         println!(
-            "{messages} messages, {size} bytes | {time:.1?} | {each:.2?} | {held} | {share:.1}"
+            "{messages} messages, {size} bytes | {time:.1?} | {each:.2?} | {held} | {share:.2}"
         );
     }
 }
 
 /// The first page of a list, by an agent that just began.
-fn lists() {
-    println!("first page of a list | median | a session | most held");
-    for sessions in [1_250, 2_500, 5_000, 10_000] {
+fn lists(scale: Scale) {
+    println!("first page of a list | median | a session | most held | a session");
+    for sessions in SESSIONS.map(|sessions| scale.of(sessions)) {
         let home = tempfile::tempdir().expect("a folder");
         for n in 0..sessions {
             store(home.path(), &format!("session-{n}"), 2);
         }
-        for cwd in [None, Some("/elsewhere")] {
-            let (time, held) = measured(home.path(), |client| {
+        for (cwd, expected, filter) in [
+            (None, sessions.min(100), ""),
+            (Some("/elsewhere"), 0, ", none in the folder asked for"),
+        ] {
+            let (time, held) = measured(home.path(), scale, |client| {
                 let mut request = ListSessionsRequest::default();
                 request.cwd = cwd.map(Into::into);
                 let page = client.call::<ListSessions>(&request);
                 let Ok(AgentAnswer::ListSessions(Ok(page))) = page else {
                     panic!("{page:?}")
                 };
-                let expected = if cwd.is_some() { 0 } else { 100 };
                 assert_eq!(page.sessions.len(), expected);
             });
-            let filter = if cwd.is_some() {
-                ", none in the folder asked for"
-            } else {
-                ""
-            };
-            let each = time / sessions;
-            println!("{sessions} sessions{filter} | {time:.1?} | {each:.2?} | {held}");
+            let each = time / sessions as u32;
+            let share = held / sessions;
+            println!("{sessions} sessions{filter} | {time:.1?} | {each:.2?} | {held} | {share}");
         }
     }
 }
 
 /// A message for later, durable before it is answered; and the limit for it: the same line with a
-/// bare sync, in turn.
-fn messages() {
+/// bare sync, in turn, on the same disk.
+fn messages(scale: Scale) {
     let home = tempfile::tempdir().expect("a folder");
     let mut client = client(home.path());
     let session = client.new_session("/").expect("a session");
@@ -135,38 +158,53 @@ fn messages() {
         .open(home.path().join("file"))
         .expect("a file can be made");
     let line = [b'x'; 400];
-    let mut times: [Vec<Duration>; 3] = Default::default();
-    for _ in 0..500 {
+    let text = format!(",\"text\":\"{TEXT}\"");
+    let mut times: [Vec<Duration>; 4] = Default::default();
+    // The first one is not counted: the session and its names are made safe with it.
+    for round in 0..=scale.of(PUT_IN) {
         let mut timed = |at: usize, work: &mut dyn FnMut()| {
             let start = Instant::now();
             work();
-            times[at].push(start.elapsed());
+            if round > 0 {
+                times[at].push(start.elapsed());
+            }
         };
         timed(0, &mut || {
             file.write_all(&line).expect("it can be written");
             file.sync_data().expect("it can be synced");
         });
         let mut answer = None;
-        timed(1, &mut || {
-            answer = Some(call("enqueue", &format!(",\"text\":\"{TEXT}\"")))
-        });
-        timed(2, &mut || drop(call("list", "")));
+        timed(1, &mut || answer = Some(call("enqueue", &text)));
         let answer = answer.expect("it was asked");
         let at = answer.get().find("\"itemId\":\"").expect("an id") + 10;
         let id = answer.get()[at..].split('"').next().expect("its end");
-        call("delete", &format!(",\"itemId\":\"{id}\""));
+        let item = format!(",\"itemId\":\"{id}\"");
+        timed(2, &mut || drop(call("delete", &item)));
+        timed(3, &mut || drop(call("list", "")));
     }
-    let [bare, enqueue, list] = times.map(median);
-    println!("a line and a bare sync | an enqueue | a request that needs no disk");
-    println!("{bare:.1?} | {enqueue:.1?} | {list:.1?}");
+    let [bare, put_in, taken_out, list] = times.map(median);
+    let ratio = |time: Duration| time.as_secs_f64() / bare.as_secs_f64();
+    println!(
+        "a line and a bare sync | a message put in | taken out again | a request that needs no disk"
+    );
+    println!(
+        "{bare:.1?} | {put_in:.1?} ({:.2}×) | {taken_out:.1?} ({:.2}×) | {list:.1?}",
+        ratio(put_in),
+        ratio(taken_out)
+    );
+    client.close().expect("it ends");
 }
 
 /// The median time of some rounds, each with an agent that just began, and the most that was held in
 /// one beyond what was held before.
-fn measured(home: &Path, mut work: impl FnMut(&mut Client)) -> (Duration, usize) {
+fn measured(
+    home: &Path,
+    scale: Scale,
+    mut work: impl FnMut(&mut Client),
+) -> (Duration, usize) {
     let mut times = Vec::new();
     let mut held = 0;
-    for _ in 0..10 {
+    for _ in 0..scale.of(ROUNDS) {
         let mut client = client(home);
         let before = LIVE.load(Relaxed);
         PEAK.store(before, Relaxed);
