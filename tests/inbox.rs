@@ -18,6 +18,9 @@ pub mod state {
 }
 use state::{ACCEPTED, BLOCKED, CONSUMED, QUEUED, RUNNING, UNCERTAIN};
 
+/// Why one is set aside whose references lead nowhere.
+const REFERENCE: &str = "reference_failed";
+
 /// What fits in.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
@@ -44,8 +47,12 @@ pub struct Slip {
     pub steer: bool,
     /// Where it stands.
     pub state: &'static str,
-    /// It is set aside because of its references, not because of its turn.
-    broken: bool,
+    /// Why it does not simply wait.
+    pub block: Option<&'static str>,
+    /// Something went wrong with it since it was last told to run.
+    pub erred: bool,
+    /// The page on which it was last changed, counted from the first book on.
+    pub revision: u64,
     /// Its key, and what was said under it first.
     pub key: Option<(String, String)>,
     /// Failures in a row.
@@ -82,6 +89,8 @@ pub struct Page {
     pub paused: bool,
     /// How many were found.
     pub recovered: Option<usize>,
+    /// Which page it is, counted from the first book on.
+    pub revision: u64,
     stubs: Vec<Stub>,
     /// Who wrote this page.
     writer: u32,
@@ -133,6 +142,7 @@ impl Book {
 
     fn turn_page(&mut self) {
         self.now.writer = self.writer;
+        self.now.revision += 1;
         self.pages.push(self.now.clone());
     }
 
@@ -154,8 +164,10 @@ impl Book {
     }
 
     fn change(&mut self, id: &str, act: impl FnOnce(&mut Slip)) {
+        let revision = self.now.revision + 1;
         if let Ok(slip) = self.slip(id) {
             act(slip);
+            slip.revision = revision;
             self.turn_page();
         }
     }
@@ -243,7 +255,9 @@ impl Book {
             text: text.into(),
             steer,
             state,
-            broken,
+            block: broken.then_some(REFERENCE),
+            erred: false,
+            revision: self.now.revision + 1,
             key: key.map(|key| (key.into(), text.into())),
             failures: 0,
             begun: 0,
@@ -283,19 +297,24 @@ impl Book {
             _ => QUEUED,
         };
         // One that is set aside for its turn and now for its references is not the same.
-        let aside = broken && state == BLOCKED;
-        let same = slip.text == text && slip.state == state && slip.broken == aside;
+        let block = match state {
+            UNCERTAIN => slip.block,
+            _ => broken.then_some(REFERENCE),
+        };
+        let same = slip.text == text && slip.state == state && slip.block == block;
         if same && (paused || !broken) {
             return Ok(());
         }
-        if slip.state == BLOCKED && state == QUEUED {
-            slip.failures = 0;
-        }
-        slip.text = text.into();
-        slip.state = state;
-        slip.broken = aside;
         self.now.paused |= broken;
-        self.turn_page();
+        self.change(id, |slip| {
+            if slip.state == BLOCKED && state == QUEUED {
+                slip.failures = 0;
+                slip.erred = false;
+            }
+            slip.text = text.into();
+            slip.state = state;
+            slip.block = block;
+        });
         Ok(())
     }
 
@@ -321,7 +340,8 @@ impl Book {
             .expect("found");
         let to = to.clamp(0, self.now.slips.len() as i64 - 1) as usize;
         if from != to {
-            let slip = self.now.slips.remove(from);
+            let mut slip = self.now.slips.remove(from);
+            slip.revision = self.now.revision + 1;
             self.now.slips.insert(to, slip);
             self.turn_page();
         }
@@ -346,7 +366,8 @@ impl Book {
             BLOCKED | UNCERTAIN => {
                 self.change(id, |slip| {
                     slip.state = QUEUED;
-                    slip.broken = false;
+                    slip.block = None;
+                    slip.erred = false;
                     slip.failures = 0;
                 });
                 Ok(())
@@ -430,7 +451,7 @@ impl Book {
                         self.change(id, |slip| {
                             slip.begun = times;
                             slip.state = UNCERTAIN;
-                            slip.broken = false;
+                            slip.block = Some("owner_inactive");
                         });
                     }
                 }
@@ -453,13 +474,18 @@ impl Book {
 fn back(slip: &mut Slip) {
     slip.state = QUEUED;
     slip.steer = false;
+    slip.block = None;
 }
 
 fn fail(slip: &mut Slip, end: End, attempts: u32) {
     if end == End::Passing {
         slip.failures += 1;
     }
-    slip.broken = false;
-    let again = end == End::Passing && slip.failures < attempts;
-    slip.state = if again { QUEUED } else { BLOCKED };
+    slip.erred = true;
+    slip.block = match end {
+        End::Passing if slip.failures < attempts => None,
+        End::Passing => Some("attempts_exhausted"),
+        End::Finished | End::Cancelled | End::Lasting => Some("turn_failed"),
+    };
+    slip.state = if slip.block.is_none() { QUEUED } else { BLOCKED };
 }

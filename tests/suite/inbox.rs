@@ -548,43 +548,23 @@ impl Life {
     }
 
     fn compare(&self) {
-        let real: Vec<_> = self
-            .inbox
-            .items()
-            .iter()
-            .map(|item| {
-                let steer = item.intent == Intent::Steer;
-                let key = item.key().map(String::from);
-                let text = item.body().text;
-                (
-                    item.id.clone(),
-                    text,
-                    steer,
-                    item.state.as_str(),
-                    key,
-                    item.failures,
-                )
-            })
-            .collect();
-        let paper: Vec<_> = self
-            .book
-            .now
-            .slips
-            .iter()
-            .map(|slip| {
-                let slip = slip.clone();
-                let key = slip.key.map(|(key, _)| key);
-                (
-                    slip.id,
-                    slip.text,
-                    slip.steer,
-                    slip.state,
-                    key,
-                    slip.failures,
-                )
-            })
-            .collect();
-        assert_eq!(real, paper);
+        let items = self.inbox.items().iter().map(|item| {
+            let steer = item.intent == Intent::Steer;
+            let key = item.key().map(String::from);
+            let block = item.block.as_ref().map(|block| block.code.as_str());
+            let erred = item.last_error.is_some();
+            let says = (item.id.clone(), item.body().text, steer, key);
+            let stands = (item.state.as_str(), block, item.failures, erred);
+            (says, stands, item.revision)
+        });
+        let slips = self.book.now.slips.iter().cloned().map(|slip| {
+            let key = slip.key.map(|(key, _)| key);
+            let says = (slip.id, slip.text, slip.steer, key);
+            let stands = (slip.state, slip.block, slip.failures, slip.erred);
+            (says, stands, slip.revision)
+        });
+        assert_eq!(items.collect::<Vec<_>>(), slips.collect::<Vec<_>>());
+        assert_eq!(self.inbox.revision(), self.book.now.revision);
         assert_eq!(self.inbox.is_paused(), self.book.now.paused);
         assert_eq!(
             self.inbox.recovered().map(|n| n as usize),

@@ -334,6 +334,7 @@ impl Inbox {
                 item.set_body(encoded, &body, &bounds);
                 if item.state == State::Blocked && state == State::Queued {
                     item.failures = 0;
+                    item.last_error = None;
                 }
                 item.state = state;
                 item.block = block;
