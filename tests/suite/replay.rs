@@ -1,6 +1,7 @@
 //! What is shown when a session is loaded is what was shown when it was lived: the same texts and
 //! thoughts under the same ids, the same calls with the same ends, diffs and plans, the same pictures,
-//! in the same order. For generated sessions, loaded by the process that lives them and by the next.
+//! subagents and compactions, in the same order. For generated sessions, shown by clients that can do
+//! nothing and by those that can do all, loaded by the process that lives them and by the next.
 
 use std::time::Duration;
 
@@ -125,8 +126,10 @@ enum Act {
     },
     Mode(&'static str),
     Option(&'static str, &'static str),
-    /// It runs a command line of its own.
+    /// It runs a command line of its own, or one of the agent's commands.
     Line(&'static str, &'static str),
+    /// It has the history compacted.
+    Compact(Words),
     /// It loads the session that is open.
     Load,
 }
@@ -270,9 +273,12 @@ fn act() -> impl Strategy<Value = Act> {
             ("agent_preset", "delivery"), ("agent_preset", "light"), ("agent_preset", "balanced"),
         ]).prop_map(|(option, value)| Act::Option(option, value)),
         1 => (
-            prop::sample::select(vec!["!count", "! unknown\nline", "!"]),
+            prop::sample::select(vec![
+                "!count", "! unknown\nline", "!", "/status", "/permissions", "/goal sow", "/none",
+            ]),
             prop::sample::select(vec!["allow_once", "reject_once"]),
         ).prop_map(|(line, card)| Act::Line(line, card)),
+        1 => words().prop_map(Act::Compact),
         1 => Just(Act::Load),
     ]
 }
@@ -296,6 +302,10 @@ impl Window {
 
     fn chunk(&mut self, kind: &str, id: &Value, mut content: Value) {
         let message = json!([kind, id]);
+        let kind = match id.as_str() {
+            Some(id) => format!("{kind} {id}"),
+            None => kind.into(),
+        };
         let text = content["text"].as_str().map(String::from);
         if let (Some((last, Value::String(line))), Some(text)) = (self.lines.last_mut(), &text)
             && *last == kind
@@ -308,7 +318,7 @@ impl Window {
             content = Value::String(text.unwrap_or_default());
         }
         self.message = message;
-        self.lines.push((kind.into(), content));
+        self.lines.push((kind, content));
     }
 
     fn hear(&mut self, frame: &Value) {
@@ -329,9 +339,16 @@ impl Window {
                 }
                 self.chunk(kind, &update["messageId"], content);
             }
-            "tool_call" | "plan" | "subagent_update" | "session_message" => {
-                self.lines.push((kind.into(), update.clone()))
-            }
+            "tool_call"
+            | "plan"
+            | "plan_update"
+            | "plan_removed"
+            | "subagent_update"
+            | "session_message"
+            | "compaction_summary_chunk" => self.lines.push((kind.into(), update.clone())),
+            // That one was tried is gone when nothing came of it.
+            "compaction_update" if update["status"] != "completed" => {}
+            "compaction_update" => self.lines.push((kind.into(), update.clone())),
             // What a call does on its way is gone when it has ended.
             "tool_call_update" if !ends(update) => {}
             "tool_call_update" => self.lines.push((kind.into(), update.clone())),
@@ -352,10 +369,20 @@ fn ends(update: &Value) -> bool {
     update["status"] == "completed" || update["status"] == "failed"
 }
 
-fn begin(disk: Disk, seed: u8, subagents: bool) -> Sim {
+/// Who shows the session.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    /// It takes all that a client can ask for.
+    all: bool,
+    /// Messages after which the history is compacted; its summary is what the model says then.
+    most: usize,
+}
+
+fn begin(disk: Disk, seed: u8, client: Client) -> Sim {
     let mut config = config();
     config.ephemeral = false;
     config.seed = [seed; 32];
+    config.limits.max_history = client.most;
     let command = |contains: &str, takes| Command {
         contains: contains.into(),
         output: "gezählt\n".as_bytes().to_vec(),
@@ -368,8 +395,8 @@ fn begin(disk: Disk, seed: u8, subagents: bool) -> Sim {
         command("sleep", None),
     ];
     let mut sim = Sim::new(config, world);
-    let capabilities = match subagents {
-        true => json!({"subagents": {}}),
+    let capabilities = match client.all {
+        true => json!({"plan": {}, "subagents": {}, "session": {"notices": {}, "compaction": {}}}),
         false => json!({}),
     };
     sim.ask(&json::initialize_with(9001, capabilities));
@@ -384,12 +411,11 @@ struct Life {
     window: Window,
     heard: usize,
     answers: usize,
-    /// Whether the client is told of subagents.
-    subagents: bool,
+    client: Client,
 }
 
 impl Life {
-    fn begin(subagents: bool) -> Self {
+    fn begin(client: Client) -> Self {
         let files = [
             ("a.txt", "alpha\nbeta\n"),
             ("b.txt", "one two\n"),
@@ -401,7 +427,7 @@ impl Life {
         ];
         let mut disk = Disk::with_files("/w", &files);
         disk.put(HOME, Node::Dir);
-        let mut sim = begin(disk, 7, subagents);
+        let mut sim = begin(disk, 7, client);
         let session = sim.open_another(9002, "/w");
         Self {
             heard: sim.frames.len(),
@@ -410,7 +436,7 @@ impl Life {
             id: 0,
             window: Window::default(),
             answers: 0,
-            subagents,
+            client,
         }
     }
 
@@ -450,6 +476,16 @@ impl Life {
             }
             Act::Line(line, card) => {
                 self.turn(&[Block::Text((*line).into())], &[], &[], None, card);
+            }
+            Act::Compact(words) => {
+                let answers = [words.clone()];
+                self.turn(
+                    &[Block::Text("/compact".into())],
+                    &answers,
+                    &[],
+                    None,
+                    "allow_once",
+                );
             }
             Act::Load => {
                 self.hear();
@@ -507,7 +543,7 @@ impl Life {
         self.sim.finish();
         self.sim.laws.check();
         let disk = self.sim.world.disk.after_crash(true, |_| Keep::All);
-        let mut next = begin(disk, 8, self.subagents);
+        let mut next = begin(disk, 8, self.client);
         let from = next.frames.len();
         let params = json!({"sessionId": self.session, "cwd": "/w", "mcpServers": []});
         let answer = next.ask(&json::request(1, "session/load", params));
@@ -541,9 +577,10 @@ proptest! {
     #[test]
     fn a_load_shows_what_was_shown(
         acts in prop::collection::vec(act(), 1..7),
-        subagents in any::<bool>(),
+        all in any::<bool>(),
+        most in prop::sample::select(vec![8, 16, 1000]),
     ) {
-        let mut life = Life::begin(subagents);
+        let mut life = Life::begin(Client { all, most });
         for act in &acts {
             life.act(act);
         }
@@ -569,8 +606,8 @@ fn a_load_shows_a_subagent_as_it_worked() {
         end: Ending::Hang,
         ..say("h")
     };
-    for subagents in [false, true] {
-        let mut life = Life::begin(subagents);
+    for all in [false, true] {
+        let mut life = Life::begin(Client { all, most: 1000 });
         for answers in [
             vec![task(), ls(), say("found"), say("done")],
             // One that is cancelled while its subagent works.
@@ -588,10 +625,42 @@ fn a_load_shows_a_subagent_as_it_worked() {
             let lines = life.window.lines.iter();
             lines.filter(|(line, _)| line == kind).count()
         };
-        let told = usize::from(subagents);
+        let told = usize::from(all);
         assert_eq!(kinds("tool_call"), 4);
         assert_eq!(kinds("subagent_update"), 4 * told);
         assert_eq!(kinds("session_message"), 4 * told);
+        life.end();
+    }
+}
+
+#[test]
+fn a_load_shows_a_compaction_as_it_was_shown() {
+    let say = |text: &str| Words {
+        said: vec![(false, text.into())],
+        calls: Vec::new(),
+        end: Ending::Well,
+    };
+    for all in [false, true] {
+        let mut life = Life::begin(Client { all, most: 1000 });
+        for text in ["one", "two", "three", "four", "five", "six"] {
+            life.act(&Act::Turn {
+                prompt: vec![Block::Text(text.into())],
+                answers: vec![say("done")],
+                steers: Vec::new(),
+                later: None,
+                card: "allow_once",
+            });
+        }
+        life.act(&Act::Compact(say("all of it")));
+        let shown = |(kind, line): &(String, Value)| match all {
+            true => kind == "compaction_update",
+            false => line.to_string().contains("[compacted "),
+        };
+        assert!(
+            life.window.lines.iter().any(shown),
+            "{:#?}",
+            life.window.lines
+        );
         life.end();
     }
 }
