@@ -1,10 +1,12 @@
 //! The programs killed at random moments on a real disk, again and again in the middle of the same
-//! session: what was answered is there for the next process, and no command runs twice.
+//! session: what was answered is there for the next process, messages for later too, and no command
+//! runs twice.
 //!
 //! `REASONIX_TEST_KILLS` says how often, `REASONIX_TEST_SEED` repeats a run; `tests/kills` sets both.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::ops::Range;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -44,6 +46,10 @@ fn script() -> String {
             json!({"tool": "write_file", "args": {"path": format!("f{name}.txt"), "content": name}}),
             json!({"finish": "tool_calls"}),
             json!({"text": format!("turn {name} ist erledigt.")}),
+            json!({"when": {"prompt_contains": format!("later {name}")}}),
+            json!({"tool": "bash", "args": {"command": format!("echo l{name} >> log.txt")}}),
+            json!({"finish": "tool_calls"}),
+            json!({"text": "And that. "}),
         ]);
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
@@ -55,6 +61,8 @@ struct Book {
     session: Option<String>,
     /// Turns that were asked for, in order, and whether they were answered.
     turns: Vec<(u64, bool)>,
+    /// Messages for later that were put in, one before each turn, and whether they were answered.
+    later: Vec<(u64, bool)>,
     /// What `agent_preset` may be: the last that was answered, and any asked for since.
     presets: Vec<&'static str>,
     request: u64,
@@ -161,12 +169,19 @@ impl Life<'_> {
                 params["sessionId"] = json!(session);
                 let from = self.agent.frames.len();
                 let result = self.ask("session/load", params)?;
-                self.check(&session, from, &result);
+                let frames = self.agent.frames.len();
+                let params = json!({"sessionId": session});
+                let list = self.ask("_reasonix.io/session/inbox/list", params)?;
+                self.check(&session, from..frames, &result, &list);
+                // What was not begun has its turn.
+                let params = json!({"sessionId": session, "paused": false});
+                self.ask("_reasonix.io/session/inbox/setPaused", params)?;
             }
         }
         // A process that nobody kills goes on until it was used.
         for _ in 0..if self.kill.is_some() { TURNS } else { 2 } {
             let session = self.book.session.clone()?;
+            self.put_in(&session)?;
             let turn = self.book.next_turn();
             let text = format!("turn {turn:02}, bitte schön");
             let id = self.book.request();
@@ -183,10 +198,24 @@ impl Life<'_> {
         Some(())
     }
 
+    /// Puts a message in for later.
+    fn put_in(&mut self, session: &str) -> Option<()> {
+        let nth = self.book.later.len() as u64;
+        self.book.later.push((nth, false));
+        let params = json!({
+            "sessionId": session,
+            "text": format!("later {nth:02}, ohne Eile"),
+            "idempotencyKey": format!("k{nth}"),
+        });
+        self.ask("_reasonix.io/session/inbox/enqueue", params)?;
+        self.book.later[nth as usize].1 = true;
+        Some(())
+    }
+
     /// What was loaded is what was answered.
-    fn check(&self, session: &str, from: usize, result: &Value) {
+    fn check(&self, session: &str, loaded: Range<usize>, result: &Value, list: &Value) {
         let context = &self.context;
-        let frames = &self.agent.frames[from..];
+        let frames = &self.agent.frames[loaded];
         let users = json::text_of(frames, session, "user_message_chunk");
         let said = json::said(frames, session);
         let in_order = |text: &str, words: &dyn Fn(u64) -> String| {
@@ -206,6 +235,7 @@ impl Life<'_> {
         };
         in_order(&users, &|turn| format!("turn {turn:02}, bitte schön"));
         in_order(&said, &|turn| format!("turn {turn:02} ist erledigt."));
+        self.check_later(&users, list);
         let options = result["configOptions"]
             .as_array()
             .cloned()
@@ -220,6 +250,36 @@ impl Life<'_> {
             "{context}: the preset is {value}, not {may:?}"
         );
         self.check_disk();
+    }
+
+    /// What was put in for later waits, or was begun once.
+    fn check_later(&self, users: &str, list: &Value) {
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let log = std::fs::read_to_string(self.place.file("log.txt")).unwrap_or_default();
+        let mut last = 0;
+        for (nth, answered) in &self.book.later {
+            let text = format!("later {nth:02}, ohne Eile");
+            let context = format!("{}: {text:?}, of {list} and {users:?}", self.context);
+            let waits: Vec<_> = items
+                .iter()
+                .filter(|item| item["preview"] == *text)
+                .collect();
+            let said = users.matches(&text).count();
+            assert!(said <= 1 && waits.len() <= 1, "{context}");
+            assert!(!answered || said + waits.len() > 0, "{context}: lost");
+            let at = users.find(&text).unwrap_or(last);
+            assert!(at >= last, "{context}: out of order");
+            last = at;
+            let ran = log.lines().any(|line| line == format!("l{nth:02}"));
+            match waits.first() {
+                Some(item) => {
+                    let state = if said > 0 { "uncertain" } else { "queued" };
+                    assert_eq!(item["state"], state, "{context}");
+                    assert!(said > 0 || !ran, "{context}: ran, and waits");
+                }
+                None => assert_eq!(said > 0, ran, "{context}: over"),
+            }
+        }
     }
 
     /// What ran, ran once.
