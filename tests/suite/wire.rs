@@ -156,13 +156,17 @@ fn a_session_opens_in_an_absolute_folder_and_is_named_by_its_answer_first() {
             &["--model", &format!("script:{}", script.display())],
         );
         agent.ask(&json::initialize(0));
-        for (id, cwd, code) in [
-            (1, "proj", "cwd_not_absolute"),
-            (2, "/no/such/folder", "cwd_missing"),
+        let file = script.to_str().expect("a plain name");
+        for (id, cwd, code, why) in [
+            (1, "proj", "cwd_not_absolute", "absolute"),
+            (2, "/no/such/folder", "cwd_missing", "does not exist"),
+            (5, file, "cwd_missing", "is not a directory"),
         ] {
             let answer = agent.ask(&json::new_session(id, cwd));
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
             assert_eq!(answer["error"]["data"]["code"], code, "{answer}");
+            let said = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(said.contains(why), "{answer}");
         }
         let params = json!({"cwd": place.work()});
         let answer = agent.ask(&json::request(3, "session/new", params));

@@ -178,6 +178,9 @@ impl Agent {
                 opening.root = Some(found.real);
                 self.vet_roots(key);
             }
+            Ok(Outcome::Resolved(found)) if found.kind == FileKind::Missing => {
+                self.refuse_cwd(key, "cwd does not exist");
+            }
             Ok(_) => self.refuse_cwd(key, "cwd is not a directory"),
             Err(fault) if fault.kind == IoKind::NotFound => {
                 self.refuse_cwd(key, "cwd does not exist");

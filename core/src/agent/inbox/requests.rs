@@ -281,11 +281,17 @@ impl Agent {
     /// What waited for the disk goes on.
     pub(super) fn inbox_goes_on_with(&mut self, store: StoreKey, then: Then, safe: bool) {
         let limits = &self.config.limits;
-        let Some(desk) = self.stores.get(&store).and_then(|s| s.desk.as_ref()) else {
+        let stored = self.stores.get(&store);
+        let fault = stored.and_then(|stored| stored.journal.fault());
+        let Some(desk) = stored.and_then(|stored| stored.desk.as_ref()) else {
             return then.refuse(&mut self.side, gone());
         };
         let lost = || {
-            let why = desk.inbox.read_only().unwrap_or("it is closed").to_string();
+            let why = match (desk.inbox.read_only(), fault) {
+                (Some(why), _) => why.into(),
+                (None, Some(fault)) => format!("the session is not saved any more: {fault}"),
+                (None, None) => "it is closed".into(),
+            };
             error(&Refusal::ReadOnly { why }, false)
         };
         let (asked, result) = match then {

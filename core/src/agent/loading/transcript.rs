@@ -187,10 +187,15 @@ impl Agent {
         };
         engine.mend(&mut cx);
         if unreadable > 0 {
-            let text = format!(
-                "\n\n[warning] {unreadable} lines of this session's history could not be read and \
-                 are left out. They are still in its transcript.\n\n"
-            );
+            let lost = match unreadable {
+                1 => "1 line of this session's history could not be read and is left out. It is"
+                    .into(),
+                lines => format!(
+                    "{lines} lines of this session's history could not be read and are left out. \
+                     They are"
+                ),
+            };
+            let text = format!("\n\n[warning] {lost} still in its transcript.\n\n");
             engine.record(&mut cx, Record::Mended { unreadable });
             engine.record(&mut cx, Record::Note { text });
         } else if torn {
@@ -203,13 +208,17 @@ impl Agent {
         engine.set_delivery(axes.preset == Preset::Delivery);
         engine.set_posture(&mut cx, axes.posture);
         if unreadable > 0 || torn {
-            self.report(
-                Level::Warn,
-                format!(
-                    "session {id}: {unreadable} unreadable lines{}",
-                    if torn { ", a torn end" } else { "" }
-                ),
-            );
+            let lines = match unreadable {
+                0 => "a torn end".into(),
+                1 => String::from("an unreadable line"),
+                lines => format!("{lines} unreadable lines"),
+            };
+            let end = if torn && unreadable > 0 {
+                ", a torn end"
+            } else {
+                ""
+            };
+            self.report(Level::Warn, format!("session {id}: {lines}{end}"));
         }
         let brain = self.brain_or_nobody(&axes);
         let window = context_window(&self.config.settings, &axes.model);

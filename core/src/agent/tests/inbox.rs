@@ -747,6 +747,17 @@ fn a_transcript_that_fails_runs_no_item() {
     assert_eq!(list["items"][0]["state"], "uncertain");
     assert_eq!(list["items"][0]["blockCode"], "turn_snapshot_failed");
     assert_eq!(list["paused"], true);
+    // A message for a session that is lost is refused, and why.
+    if let Some(disk) = &mut world.disk {
+        disk.full = false;
+    }
+    let line = world
+        .asks("inbox/enqueue", ",\"text\":\"two\"")
+        .expect("an answer");
+    assert!(
+        line.contains("read_only") && line.contains("not saved any more: no space is left"),
+        "{line}"
+    );
 }
 
 #[test]
