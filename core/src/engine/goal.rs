@@ -6,8 +6,8 @@
 //!
 //! | status | event | status after |
 //! | --- | --- | --- |
-//! | any but running | draft, then a prompt | running: a new goal, all counters zero |
-//! | running | draft | running, as before: the next prompt goes on with it |
+//! | any | draft, then a prompt | running: a new goal, all counters zero |
+//! | running | draft | running, as before, until the next prompt |
 //! | any | another mode is chosen | no goal, no draft |
 //! | any | a prompt begins | the same; the label of the turn before is gone |
 //! | running | a round ends | as [`Pursuit::end_round`] decides |
@@ -192,9 +192,9 @@ impl Pursuit {
         self.draft
     }
 
-    /// Goal mode was chosen: the next prompt becomes a new goal, unless one runs.
+    /// Goal mode was chosen: the next prompt becomes a new goal. One that runs goes on until then.
     pub fn set_draft(&mut self) {
-        self.draft = !self.runs();
+        self.draft = true;
     }
 
     /// Another mode was chosen: there is no goal any more.

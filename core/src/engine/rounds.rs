@@ -90,8 +90,8 @@ impl Engine {
         self.paused.as_deref()
     }
 
-    /// Another mode, at once. Choosing goal mode makes the next prompt a goal, unless one runs;
-    /// choosing another one gives the goal up. A call that runs is not withdrawn.
+    /// Another mode, at once. Choosing goal mode makes the next prompt a goal, in the place of one
+    /// that runs; choosing another one gives the goal up. A call that runs is not withdrawn.
     pub fn set_mode(&mut self, cx: &mut Context<'_>, mode: Mode) {
         self.enter(mode);
         self.pursue(cx, |pursuit, _| match mode {
@@ -238,7 +238,8 @@ impl Engine {
                 let complete = self
                     .goal()
                     .is_some_and(|goal| goal.status == GoalStatus::Complete);
-                if complete {
+                // Another goal may have been wished for meanwhile.
+                if complete && !self.pursuit.is_draft() {
                     self.enter(Mode::Normal);
                 }
                 self.finish(cx, Ending::EndTurn);

@@ -53,11 +53,12 @@ impl Summary {
         json
     }
 
-    /// Reads its file. None: it is no summary of this session, and is made from the transcript.
+    /// Reads its file. None: it is no summary of this session, or one of a later version, and is made
+    /// from the transcript.
     pub fn read(bytes: &[u8], id: &str) -> Option<Self> {
         serde_json::from_slice::<Self>(bytes)
             .ok()
-            .filter(|summary| summary.id == id && !summary.cwd.is_empty())
+            .filter(|it| it.v <= VERSION && it.id == id && !it.cwd.is_empty())
     }
 }
 
@@ -69,8 +70,13 @@ mod tests {
     fn what_is_no_summary_of_this_session_is_made_again() {
         let summary = Summary::new("a", "/w", 5);
         let file = summary.write();
+        let later = Summary {
+            v: VERSION + 1,
+            ..summary.clone()
+        };
         assert_eq!(Summary::read(&file, "a"), Some(summary));
         for (bytes, id) in [
+            (&later.write()[..], "a"),
             (&file[..], "b"),
             (&file[..9], "a"),
             (b"", "a"),

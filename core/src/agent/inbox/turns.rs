@@ -42,13 +42,15 @@ struct NoticeCode {
 }
 
 impl Agent {
-    /// Whether a turn runs that takes guidance.
+    /// Whether a turn runs that takes guidance. What the agent does itself, or the person has it run,
+    /// asks no model that could hear any.
     pub(super) fn is_steerable(&self, store: StoreKey) -> bool {
         let session = self.stores.get(&store).and_then(|stored| stored.session);
         let session = session.and_then(|key| self.sessions.get(&key));
         session.is_some_and(|session| {
             let engine = &session.engine;
             session.turn.is_some()
+                && !session.command
                 && !session.cancelled
                 && !engine.is_idle()
                 && !engine.is_settling()

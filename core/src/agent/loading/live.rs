@@ -111,6 +111,8 @@ impl Agent {
             self.replayed_live(&loading);
         }
         if let Some(live) = live {
+            self.tell_commands(live);
+            self.tell_usage(live);
             self.take_servers(live, &servers);
         }
     }

@@ -5,6 +5,7 @@ use alloc::string::ToString;
 use super::stored::{Disk, world};
 use super::*;
 use crate::model::{ChatMessage, Part};
+use crate::secret::Secret;
 
 /// Answers to as many turns as a test has.
 fn says(n: usize) -> String {
@@ -285,6 +286,85 @@ fn guidance_is_heard_before_the_next_model_call() {
         .position(|m| matches!(m, ChatMessage::Tool { .. }));
     assert_eq!(left, tool.map(|at| at + 1));
     assert_eq!(world.items(), Vec::<String>::new());
+}
+
+#[test]
+fn guidance_that_a_turn_has_no_step_left_to_hear_is_a_follow_up() {
+    let mut world = world(&Disk::default(), &works());
+    world.agent.config.permission_mode = PermissionMode::parse("bypassPermissions").expect("known");
+    world.agent.config.max_steps = Some(1);
+    let mut world = world.session();
+    world.held = is_process;
+    world.go();
+    world.sees("in_progress");
+    let line = world.steers("left");
+    assert!(line.contains("steer_accepted"), "{line}");
+    world.command_ends();
+    world.sees("\"left\"");
+    world.sees("answer 1");
+    world.sees("\"id\":1,\"result\":{\"stopReason\":\"max_turn_requests\"");
+    assert_eq!(world.items(), Vec::<String>::new());
+}
+
+#[test]
+fn a_line_that_the_person_runs_takes_no_guidance() {
+    let mut world = yolo(&says(2));
+    world.held = is_process;
+    let params = format!(
+        "{{\"sessionId\":\"{SESSION}\",\"prompt\":[{{\"type\":\"text\",\"text\":\"!make\"}}]}}"
+    );
+    world.request(1, "session/prompt", &params);
+    world.sees("in_progress");
+    let line = world.steers("left");
+    assert!(line.contains("queued_followup"), "{line}");
+    world.command_ends();
+    world.sees(DONE);
+    assert_eq!(world.items(), ["left queued"]);
+    world.go();
+    world.sees("answer 2");
+    assert_eq!(world.items(), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_tools_may_not_read_is_not_frozen_and_keys_are_hidden() {
+    let mut disk = Disk::default();
+    for (path, text) in [
+        ("/w/a.txt", "key: sk-frozen-0123456789\n"),
+        ("/w/b.txt", "hidden"),
+        ("/h/.env", "KEY=x"),
+    ] {
+        disk.files.insert(path.into(), text.into());
+    }
+    let mut world = world(&disk, &says(3));
+    let settings = &mut world.agent.config.settings;
+    settings.secrets = Vec::from([Secret::new("K", "sk-frozen-0123456789")]);
+    settings.permissions.deny = Vec::from(["Read(b.txt)".into()]);
+    let mut world = world.session();
+    world.enqueues("see @a.txt");
+    let list = world.list();
+    assert_eq!(list["items"][0]["refs"][0]["preview"], "key: [redacted]\n");
+    for (text, why) in [
+        ("@b.txt", "the rule `Read(b.txt)`"),
+        ("@/h/.env", "outside"),
+    ] {
+        let line = world.asks("inbox/enqueue", &format!(",\"text\":\"see {text}\""));
+        let id = item_id(&line.expect("an answer"));
+        let line = world
+            .asks("inbox/get", &format!(",\"itemId\":\"{id}\""))
+            .expect("an answer");
+        assert!(
+            line.contains("reference_failed") && line.contains(why),
+            "{line}"
+        );
+        assert!(!line.contains("\"content\""), "{line}");
+    }
+    let disk = world.disk.as_ref().expect("a disk");
+    let stored = &disk.files[&format!("/h/sessions/{SESSION}/inbox.jsonl")];
+    let stored = String::from_utf8_lossy(stored);
+    assert!(
+        !stored.contains("sk-frozen") && !stored.contains("hidden"),
+        "{stored}"
+    );
 }
 
 #[test]

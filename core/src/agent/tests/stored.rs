@@ -110,6 +110,14 @@ impl Disk {
                     size: self.files[path].len() as u64,
                 }))
             }
+            Call::Resolve { path } if path.starts_with("/w/") => Ok(Outcome::Resolved(Resolved {
+                real: path.clone(),
+                kind: FileKind::Missing,
+                link: false,
+                owned: true,
+                links: 0,
+                size: 0,
+            })),
             Call::Resolve { path } if path.starts_with("/h/sessions/") => {
                 let inside = format!("{path}/");
                 let there = self.files.keys().any(|file| file.starts_with(&inside));
@@ -292,6 +300,7 @@ fn a_session_that_is_open_is_replayed_as_it_stands_and_its_turn_goes_on() {
         assert_eq!(replayed[1], "agent_message_chunk \"m1\": I");
         assert_eq!(replayed[2], "user_message_chunk \"u2\": again");
         world.sees("\"id\":5,\"result\"");
+        world.sees("available_commands_update");
         world.cancel();
         world.sees("\"id\":2,\"result\":{\"stopReason\":\"cancelled\"");
     }

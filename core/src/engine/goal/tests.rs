@@ -202,16 +202,21 @@ fn a_goal_that_was_stopped_during_a_round_has_no_other() {
 }
 
 #[test]
-fn a_draft_becomes_a_goal_with_the_next_prompt_unless_one_runs() {
+fn a_draft_becomes_a_goal_with_the_next_prompt_also_while_one_runs() {
     let mut pursuit = Pursuit::default();
     assert_eq!(pursuit.begin_turn("a", &limits()), Opening::None);
     let mut pursuit = running();
     assert_eq!(goal(&pursuit).objective, "make it work");
     pursuit.spent(7);
-    pursuit.set_draft();
-    assert!(!pursuit.is_draft());
     assert_eq!(pursuit.begin_turn("more", &limits()), Opening::Continued);
     assert_eq!(goal(&pursuit).tokens, 7);
+    pursuit.set_draft();
+    assert!(pursuit.runs(), "it goes on until the next prompt");
+    assert_eq!(pursuit.begin_turn("instead", &limits()), Opening::Set);
+    assert_eq!(
+        (goal(&pursuit).objective.as_str(), goal(&pursuit).tokens),
+        ("instead", 0)
+    );
     pursuit.pause().expect("it runs");
     assert_eq!(pursuit.begin_turn("a question", &limits()), Opening::None);
     pursuit.set_draft();
