@@ -31,6 +31,8 @@ enum Block {
     Resource(String),
     /// Bytes, without padding.
     Blob,
+    /// A text longer than a frame.
+    Long(usize),
 }
 
 impl Block {
@@ -46,6 +48,9 @@ impl Block {
                 "data": PICTURE.trim_end_matches('=')}),
             Self::Blob => json!({"type": "resource", "resource":
                 {"uri": "file:///w/b.bin", "blob": "AAECAw"}}),
+            Self::Long(characters) => {
+                json!({"type": "text", "text": "lang 🙂 ".repeat(characters / 7)})
+            }
             Self::Link => {
                 json!({"type": "resource_link", "uri": "file:///w/a.txt", "name": "a.txt"})
             }
@@ -223,6 +228,8 @@ fn call() -> impl Strategy<Value = (&'static str, String)> {
 
 fn words() -> impl Strategy<Value = Words> {
     let text = "[a-zß🙂\n\\[\"\\\\ ]{1,24}";
+    let long = (60_000_usize..120_000).prop_map(|size| "wört ".repeat(size / 5));
+    let text = prop_oneof![40 => text.prop_map(String::from), 1 => long];
     let said = prop::collection::vec((any::<bool>(), text), 0..4);
     let ending = prop_oneof![
         12 => Just(Ending::Well),
@@ -250,6 +257,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Block::Blob),
         1 => Just(Block::Link),
         1 => "[a-z<>&\n ]{0,12}".prop_map(Block::Resource),
+        1 => (60_000_usize..200_000).prop_map(Block::Long),
     ];
     let turn = (
         prop::collection::vec(block, 1..4),
@@ -293,20 +301,25 @@ pub(crate) struct Window {
 impl Window {
     /// The client shows what the person said by itself.
     fn prompt(&mut self, blocks: &[Block]) {
+        self.message = Value::Null;
         for block in blocks {
-            self.message = Value::Null;
-            self.chunk("user_message_chunk", &Value::Null, block.json());
+            self.chunk("user_message_chunk", &json!("typed"), block.json());
         }
         self.message = Value::Null;
     }
 
-    fn chunk(&mut self, kind: &str, id: &Value, mut content: Value) {
+    /// Texts of one message that follow each other are one, in however many pieces they come.
+    fn chunk(&mut self, kind: &str, id: &Value, content: Value) {
         let message = json!([kind, id]);
+        // Who typed a message sees no id of it.
         let kind = match id.as_str() {
-            Some(id) => format!("{kind} {id}"),
-            None => kind.into(),
+            Some(id) if kind != "user_message_chunk" => format!("{kind} {id}"),
+            Some(_) | None => kind.into(),
         };
-        let text = content["text"].as_str().map(String::from);
+        let text = content["text"].as_str();
+        let plain =
+            content["type"] == "text" && content.as_object().is_some_and(|it| it.len() == 2);
+        let text = text.filter(|_| plain).map(String::from);
         if let (Some((last, Value::String(line))), Some(text)) = (self.lines.last_mut(), &text)
             && *last == kind
             && self.message == message
@@ -314,11 +327,8 @@ impl Window {
             line.push_str(text);
             return;
         }
-        if content["type"] == "text" && content.as_object().is_some_and(|it| it.len() == 2) {
-            content = Value::String(text.unwrap_or_default());
-        }
         self.message = message;
-        self.lines.push((kind, content));
+        self.lines.push((kind, text.map_or(content, Value::String)));
     }
 
     fn hear(&mut self, frame: &Value) {
@@ -328,9 +338,7 @@ impl Window {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
         match kind {
             "user_message_chunk" => {
-                // Each block is one line: who typed it sees no ids.
-                self.message = Value::Null;
-                self.chunk(kind, &Value::Null, update["content"].clone());
+                self.chunk(kind, &update["messageId"], update["content"].clone());
             }
             "agent_message_chunk" | "agent_thought_chunk" => {
                 let content = update["content"].clone();

@@ -94,16 +94,34 @@ pub fn system_prompt(
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_model_is_told_where_it_is_and_which_shell_it_has() {
-        let host = Host {
+    fn host() -> Host {
+        Host {
             os: "linux".into(),
             shell: "sh".into(),
             user_home: None,
             home: None,
             tmp: "/tmp".into(),
             sandbox: Default::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn few_instructions_are_short_and_only_who_has_to_verify_is_told_so() {
+        for (detail, rules, verify) in [
+            (Detail::Short, 0, false),
+            (Detail::Full, 7, false),
+            (Detail::Verified, 8, true),
+        ] {
+            let text = system_prompt(detail, &host(), "/w", &[], false, &[]);
+            let found = text.lines().filter(|line| line.starts_with("- ")).count();
+            assert_eq!(found, rules, "{detail:?}: {text}");
+            assert_eq!(text.contains("own check"), verify, "{detail:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_model_is_told_where_it_is_and_which_shell_it_has() {
+        let host = host();
         let file = ProjectFile {
             path: "AGENTS.md".into(),
             text: "Use tabs.\n".into(),
