@@ -33,6 +33,33 @@ fn a_command_runs_in_the_editors_terminal() {
 }
 
 #[test]
+fn a_load_shows_what_was_in_a_terminal_and_names_none() {
+    let config = scripted(&[make()]);
+    let (mut sim, session) = start(terminals(), open_buffer("", ""), world(&[]), config);
+    sim.ask(&json::prompt(1, &session, "go"));
+    let live = sim.frames.len();
+    let shown = sim
+        .frames
+        .iter()
+        .any(|frame| frame.to_string().contains("\"terminal\""));
+    assert!(shown, "it is shown while it lives");
+    let params = json!({"sessionId": session, "cwd": "/w", "mcpServers": []});
+    let loaded = sim.ask(&json::request(2, "session/load", params));
+    assert!(loaded.get("result").is_some(), "{loaded}");
+    let updates = sim.frames[live..]
+        .iter()
+        .filter_map(|frame| json::update(frame, ""));
+    let contents: String = updates
+        .map(|update| update["content"].to_string())
+        .collect();
+    assert!(contents.contains("built"), "{contents}");
+    assert!(
+        !contents.contains("term_1") && !contents.contains("\"terminal\""),
+        "{contents}"
+    );
+}
+
+#[test]
 fn an_opened_terminal_is_not_repeated() {
     let methods = ["terminal/wait_for_exit", "terminal/output", "terminal/kill"];
     for method in methods {
