@@ -735,7 +735,7 @@ fn a_link_to_a_file_is_frozen_as_its_path_is() {
 #[test]
 fn a_message_does_not_overtake_one_whose_references_are_read() {
     let mut world = world(&Disk::default(), &says(3)).session();
-    world.held = |call| matches!(call, Call::Read { .. });
+    world.held = |call| matches!(call, Call::Resolve { .. });
     world.wish(70, "inbox/enqueue", ",\"text\":\"one @a\"");
     world.wish(71, "inbox/enqueue", ",\"text\":\"two\"");
     world.wish(72, "inbox/enqueue", ",\"text\":\"three\"");
@@ -748,7 +748,7 @@ fn a_message_does_not_overtake_one_whose_references_are_read() {
     world.sees("\"id\":70,\"result\"");
     world.sees_only("\"id\":72,\"result\"");
     assert_eq!(world.items(), ["one @a queued", "three queued"]);
-    world.held = |call| matches!(call, Call::Read { .. });
+    world.held = |call| matches!(call, Call::Resolve { .. });
     world.wish(73, "inbox/enqueue", ",\"text\":\"four @a\"");
     world.wish(74, "inbox/list", "");
     world.say("\"method\":\"$/cancel_request\",\"params\":{\"requestId\":73}");
@@ -827,7 +827,16 @@ fn a_transcript_that_fails_runs_no_item() {
     assert_eq!(list["items"][0]["state"], "uncertain");
     assert_eq!(list["items"][0]["blockCode"], "turn_snapshot_failed");
     assert_eq!(list["paused"], true);
-    // A message for a session that is lost is refused, and why.
+}
+
+#[test]
+fn a_message_for_a_session_that_is_lost_is_refused_and_why() {
+    let mut world = world(&Disk::default(), &says(3)).session();
+    if let Some(disk) = &mut world.disk {
+        disk.full = true;
+    }
+    world.go();
+    world.sees(DONE);
     if let Some(disk) = &mut world.disk {
         disk.full = false;
     }
@@ -845,7 +854,7 @@ fn the_inbox_goes_with_its_session() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.enqueues("one");
     let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
-    world.held = |call| matches!(call, Call::Read { .. });
+    world.held = |call| matches!(call, Call::Resolve { .. });
     world.wish(70, "inbox/enqueue", ",\"text\":\"two @a\"");
     world.request(6, "session/close", &params);
     world.sees("\"id\":70,\"error\"");
