@@ -202,7 +202,8 @@ fn tighten(schema: &mut Value) {
             }
             let text =
                 property["type"] == "string" || property["type"] == json!(["string", "null"]);
-            if PATHS.contains(&name.as_str()) && text {
+            // Where a schema says itself what a path looks like, that counts.
+            if PATHS.contains(&name.as_str()) && text && property.get("pattern").is_none() {
                 property["pattern"] = json!(r"^(/|[A-Za-z]:\\)");
             }
             if name == "line" {

@@ -52,7 +52,7 @@ fn a_load_shows_what_was_in_a_terminal_and_names_none() {
     let contents: String = updates
         .map(|update| update["content"].to_string())
         .collect();
-    assert!(contents.contains("built"), "{contents}");
+    assert!(contents.contains("from the terminal"), "{contents}");
     assert!(
         !contents.contains("term_1") && !contents.contains("\"terminal\""),
         "{contents}"
