@@ -487,5 +487,9 @@ fn fail(slip: &mut Slip, end: End, attempts: u32) {
         End::Passing => Some("attempts_exhausted"),
         End::Finished | End::Cancelled | End::Lasting => Some("turn_failed"),
     };
-    slip.state = if slip.block.is_none() { QUEUED } else { BLOCKED };
+    slip.state = if slip.block.is_none() {
+        QUEUED
+    } else {
+        BLOCKED
+    };
 }

@@ -91,9 +91,7 @@ const TEXT: &str = "The check fails since the total is computed before the list 
 
 /// A load with its whole replay.
 fn loads(scale: Scale) {
-    println!(
-        "load with its replay | median | a message | most held | a byte of the transcript"
-    );
+    println!("load with its replay | median | a message | most held | a byte of the transcript");
     for messages in MESSAGES {
         // A prompt and its answer are two.
         let messages = scale.of(messages) / 2 * 2;
@@ -197,11 +195,7 @@ fn messages(scale: Scale) {
 
 /// The median time of some rounds, each with an agent that just began, and the most that was held in
 /// one beyond what was held before.
-fn measured(
-    home: &Path,
-    scale: Scale,
-    mut work: impl FnMut(&mut Client),
-) -> (Duration, usize) {
+fn measured(home: &Path, scale: Scale, mut work: impl FnMut(&mut Client)) -> (Duration, usize) {
     let mut times = Vec::new();
     let mut held = 0;
     for _ in 0..scale.of(ROUNDS) {
