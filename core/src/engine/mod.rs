@@ -68,7 +68,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::call::{News, Outcome, Resolved};
+use crate::call::{News, Outcome};
 use crate::ids::{CallId, Counter};
 use crate::limits::Limits;
 use crate::model::{ChatMessage, Endpoint, Part, ScriptCursor, ToolSpec};
@@ -260,12 +260,6 @@ impl Engine {
     /// The folders its tools work in, real paths, the working directory's first.
     pub fn roots(&self) -> &[String] {
         &self.workspace.roots
-    }
-
-    /// Whether the tools of the session may read what `asked` really is; the root that it is beneath,
-    /// or why not.
-    pub fn may_read(&self, asked: &str, found: &Resolved) -> Result<String, String> {
-        crate::tools::may_read(&self.workspace, asked, found)
     }
 
     /// What may run.

@@ -5,7 +5,6 @@ use alloc::string::ToString;
 use super::stored::{Disk, world};
 use super::*;
 use crate::model::{ChatMessage, Part};
-use crate::secret::Secret;
 
 /// Answers to as many turns as a test has.
 fn says(n: usize) -> String {
@@ -323,48 +322,6 @@ fn a_line_that_the_person_runs_takes_no_guidance() {
     world.go();
     world.sees("answer 2");
     assert_eq!(world.items(), Vec::<String>::new());
-}
-
-#[test]
-fn what_the_tools_may_not_read_is_not_frozen_and_keys_are_hidden() {
-    let mut disk = Disk::default();
-    for (path, text) in [
-        ("/w/a.txt", "key: sk-frozen-0123456789\n"),
-        ("/w/b.txt", "hidden"),
-        ("/h/.env", "KEY=x"),
-    ] {
-        disk.files.insert(path.into(), text.into());
-    }
-    let mut world = world(&disk, &says(3));
-    let settings = &mut world.agent.config.settings;
-    settings.secrets = Vec::from([Secret::new("K", "sk-frozen-0123456789")]);
-    settings.permissions.deny = Vec::from(["Read(b.txt)".into()]);
-    let mut world = world.session();
-    world.enqueues("see @a.txt");
-    let list = world.list();
-    assert_eq!(list["items"][0]["refs"][0]["preview"], "key: [redacted]\n");
-    for (text, why) in [
-        ("@b.txt", "the rule `Read(b.txt)`"),
-        ("@/h/.env", "outside"),
-    ] {
-        let line = world.asks("inbox/enqueue", &format!(",\"text\":\"see {text}\""));
-        let id = item_id(&line.expect("an answer"));
-        let line = world
-            .asks("inbox/get", &format!(",\"itemId\":\"{id}\""))
-            .expect("an answer");
-        assert!(
-            line.contains("reference_failed") && line.contains(why),
-            "{line}"
-        );
-        assert!(!line.contains("\"content\""), "{line}");
-    }
-    let disk = world.disk.as_ref().expect("a disk");
-    let stored = &disk.files[&format!("/h/sessions/{SESSION}/inbox.jsonl")];
-    let stored = String::from_utf8_lossy(stored);
-    assert!(
-        !stored.contains("sk-frozen") && !stored.contains("hidden"),
-        "{stored}"
-    );
 }
 
 #[test]
@@ -735,7 +692,7 @@ fn a_link_to_a_file_is_frozen_as_its_path_is() {
 #[test]
 fn a_message_does_not_overtake_one_whose_references_are_read() {
     let mut world = world(&Disk::default(), &says(3)).session();
-    world.held = |call| matches!(call, Call::Resolve { .. });
+    world.held = |call| matches!(call, Call::Read { .. });
     world.wish(70, "inbox/enqueue", ",\"text\":\"one @a\"");
     world.wish(71, "inbox/enqueue", ",\"text\":\"two\"");
     world.wish(72, "inbox/enqueue", ",\"text\":\"three\"");
@@ -748,7 +705,7 @@ fn a_message_does_not_overtake_one_whose_references_are_read() {
     world.sees("\"id\":70,\"result\"");
     world.sees_only("\"id\":72,\"result\"");
     assert_eq!(world.items(), ["one @a queued", "three queued"]);
-    world.held = |call| matches!(call, Call::Resolve { .. });
+    world.held = |call| matches!(call, Call::Read { .. });
     world.wish(73, "inbox/enqueue", ",\"text\":\"four @a\"");
     world.wish(74, "inbox/list", "");
     world.say("\"method\":\"$/cancel_request\",\"params\":{\"requestId\":73}");
@@ -854,7 +811,7 @@ fn the_inbox_goes_with_its_session() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.enqueues("one");
     let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
-    world.held = |call| matches!(call, Call::Resolve { .. });
+    world.held = |call| matches!(call, Call::Read { .. });
     world.wish(70, "inbox/enqueue", ",\"text\":\"two @a\"");
     world.request(6, "session/close", &params);
     world.sees("\"id\":70,\"error\"");

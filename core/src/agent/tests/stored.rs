@@ -110,16 +110,6 @@ impl Disk {
                     size: self.files[path].len() as u64,
                 }))
             }
-            Call::Resolve { path } if path.len() > 3 && path.starts_with("/w/") => {
-                Ok(Outcome::Resolved(Resolved {
-                    real: path.clone(),
-                    kind: FileKind::Missing,
-                    link: false,
-                    owned: true,
-                    links: 0,
-                    size: 0,
-                }))
-            }
             Call::Resolve { path } if path.starts_with("/h/sessions/") => {
                 let inside = format!("{path}/");
                 let there = self.files.keys().any(|file| file.starts_with(&inside));
