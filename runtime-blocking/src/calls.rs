@@ -2,6 +2,7 @@
 //! the order they came. Knows what a call needs of the system, not what it is for.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -123,7 +124,12 @@ impl Calls {
                 };
                 self.http.insert(id, call);
                 let post = self.post();
-                let job = move || http::run(&request, &handle, |told| post(id, told));
+                let job = move || {
+                    let run = || http::run(&request, &handle, |told| post(id, told));
+                    if let Err(fault) = whole(run) {
+                        post(id, Told::Failed(fault));
+                    }
+                };
                 (self.hands)(Box::new(job));
             }
             Call::Process(process) => {
@@ -158,7 +164,10 @@ impl Calls {
                 let (host, custom) = (self.host.clone(), self.custom.clone());
                 let kept = self.kept.clone();
                 let post = self.post();
-                let job = move || post(id, ops::run(call, &host, custom.as_ref(), &kept, &stop));
+                let job = move || {
+                    let run = || ops::run(call, &host, custom.as_ref(), &kept, &stop);
+                    post(id, whole(run).unwrap_or_else(Told::Failed));
+                };
                 (self.hands)(Box::new(job));
             }
         }
@@ -392,6 +401,15 @@ impl Drop for Calls {
     }
 }
 
+/// What `run` gives. A panic in it, which may be one of an embedder's tool, ends the call and not the
+/// thread: nobody would ever hear of it again.
+fn whole<T>(run: impl FnOnce() -> T) -> Result<T, IoFault> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
+        let why = "it was ended by a fault of the program that does it; standard error says more";
+        IoFault::new(IoKind::Other, why)
+    })
+}
+
 fn changes(call: &Call) -> bool {
     match call {
         Call::Write(_)
@@ -417,6 +435,26 @@ fn changes(call: &Call) -> bool {
 mod tests {
     use super::*;
     use reasonix_core::call::{Errors, Keep, Process, Program};
+
+    #[test]
+    fn a_call_that_panics_ends_as_a_failed_one() {
+        let bell = Bell::new().expect("pipes can be made");
+        let config = Config::new([0; 32], config::host());
+        let tool: CustomTool = std::sync::Arc::new(|_, _| panic!("on purpose"));
+        let mut calls = Calls::new(&config, Some(tool), &bell, Box::new(|job| job()));
+        let id = CallId::new(1);
+        let call = Call::Custom {
+            name: "x".into(),
+            arguments: "{}".into(),
+        };
+        calls.start(id, call);
+        let Some((of, Told::Failed(fault))) = calls.next() else {
+            panic!("it is told");
+        };
+        assert_eq!((of, fault.kind), (id, IoKind::Other));
+        assert!(calls.next().is_none());
+        calls.end();
+    }
 
     #[test]
     fn a_group_is_let_go_when_nobody_is_left_in_it() {

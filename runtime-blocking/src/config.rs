@@ -186,15 +186,16 @@ fn vet_writable(settings: &mut Settings, home: &Path) {
     }
 }
 
-/// The names of variables that hold keys: those of the configured providers and of well-known
-/// ones, sorted.
+/// The names of variables that hold keys: those of the configured providers, of well-known ones, and
+/// of whatever else `.env` keeps secret, sorted.
 pub fn key_names(settings: &Settings) -> Vec<String> {
     let known = KEY_NAMES.iter().map(|name| (*name).to_owned());
     let configured = settings
         .providers
         .iter()
         .filter_map(|p| p.api_key_env.clone());
-    let mut names: Vec<String> = known.chain(configured).collect();
+    let kept = settings.secrets.iter().map(|it| it.name().to_owned());
+    let mut names: Vec<String> = known.chain(configured).chain(kept).collect();
     names.sort();
     names.dedup();
     names
@@ -439,6 +440,11 @@ mod tests {
         let names = key_names(&settings(Some(Path::new(&home))));
         assert!(names.contains(&"P_KEY".to_owned()));
         assert!(names.contains(&"OPENAI_API_KEY".to_owned()));
+        // Nor is any other key of .env in the environment of a command.
+        write(&home, ".env", 0o600, "MY_TOKEN=tok-123456\nPLAIN=x\n");
+        let names = key_names(&settings(Some(Path::new(&home))));
+        assert!(names.contains(&"MY_TOKEN".to_owned()));
+        assert!(!names.contains(&"PLAIN".to_owned()));
         assert!(names.is_sorted());
     }
 

@@ -1,11 +1,14 @@
 //! Which model answers: names, what they mean in the configuration, and why one cannot be used.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::model::Endpoint;
 use crate::settings::{Model, Provider, Settings};
+
+/// Keys of the environment that are pointed out; more are passed over.
+const MOST_KEYS: usize = 4;
 
 /// The value of the `model` option for the scripted model.
 pub const SCRIPT: &str = "script";
@@ -69,10 +72,38 @@ pub fn find<'a>(settings: &'a Settings, name: &str) -> Result<Choice<'a>, String
 pub fn default<'a>(settings: &'a Settings, asked: Option<&str>) -> Result<Choice<'a>, String> {
     match asked.or(settings.default_model.as_deref()) {
         Some(name) => find(settings, name),
-        None => all(settings)
-            .next()
-            .ok_or_else(|| "no model is configured: run `reasonix setup`".to_string()),
+        None => all(settings).next().ok_or_else(|| {
+            format!(
+                "no model is configured: run `reasonix setup`.{}",
+                unused(settings)
+            )
+        }),
     }
+}
+
+/// What can be done with keys that stand in the environment while nothing is configured.
+fn unused(settings: &Settings) -> String {
+    let mut text = String::new();
+    for name in settings.unused_keys.iter().take(MOST_KEYS) {
+        text.push_str(&format!(
+            " A {name} in the environment is not used: {}.",
+            take_over(name)
+        ));
+    }
+    text
+}
+
+/// How a key is taken over from the environment. Names of keys are made of those of providers.
+fn take_over(name: &str) -> String {
+    let provider = name.strip_suffix("_API_KEY").unwrap_or_default();
+    let provider = match provider {
+        "" => String::new(),
+        provider => format!(
+            " --provider {}",
+            provider.to_ascii_lowercase().replace('_', "-")
+        ),
+    };
+    format!("take it over with `reasonix setup --from-env {name}{provider}`")
 }
 
 /// What to do so that the model can be used; none: it can.
@@ -88,7 +119,8 @@ pub fn how_to(settings: &Settings, provider: &Provider) -> Option<String> {
     if settings.unused_keys.iter().any(|key| key == name) {
         text.push_str(&format!(
             " A {name} in the environment is not used: take it over with `reasonix setup \
-             --from-env {name}`."
+             --from-env {name} --provider {}`.",
+            provider.name
         ));
     }
     Some(text)
@@ -158,6 +190,28 @@ mod tests {
     fn a_key_in_the_environment_is_pointed_out_and_not_used() {
         let settings = settings();
         let text = how_to(&settings, &settings.providers[0]).expect("no key is there");
-        assert!(text.contains("--from-env KEY"), "{text}");
+        assert!(
+            text.contains("`reasonix setup --from-env KEY --provider a`"),
+            "{text}"
+        );
+        // Also where nothing is configured yet, which is what it is for.
+        let keys = ["DEEPSEEK_API_KEY", "FIREWORKS_AI_API_KEY", "KEY"].map(String::from);
+        let nothing = Settings {
+            unused_keys: keys.into(),
+            ..Settings::default()
+        };
+        let text = default(&nothing, None).expect_err("there is no model");
+        for command in [
+            "`reasonix setup --from-env DEEPSEEK_API_KEY --provider deepseek`.",
+            "`reasonix setup --from-env FIREWORKS_AI_API_KEY --provider fireworks-ai`.",
+            "`reasonix setup --from-env KEY`.",
+        ] {
+            assert!(text.contains(command), "{text}");
+        }
+        assert!(
+            !default(&Settings::default(), None)
+                .expect_err("none")
+                .contains("--from-env")
+        );
     }
 }
