@@ -30,7 +30,8 @@ impl Server {
             Ok(Message::Response { id, result }) => self.heard(cx, &id, result, shared),
             Err(fault) => {
                 self.log(cx, &format!("{}", fault.fault));
-                if let Some(id) = fault.spoils.as_ref().and_then(RequestId::as_u64) {
+                let spoils = fault.spoils.as_ref().and_then(RequestId::as_u64);
+                if let Some(id) = spoils.or_else(|| answered_id(frame)) {
                     self.unanswered(cx, id, "its answer cannot be read");
                 }
             }
@@ -246,4 +247,40 @@ impl Server {
         let text = one_line(&text, 400);
         cx.out.push_back(Output::Progress { call, text });
     }
+}
+
+/// The id of the request that a message answers which is no JSON: half a character, `NaN` and the like
+/// are in its result, and whoever waits for it is to hear so at once. None if it is no answer.
+fn answered_id(frame: &[u8]) -> Option<u64> {
+    let (mut depth, mut id, mut at) = (0_usize, None, 0);
+    while let Some(&byte) = frame.get(at) {
+        at += 1;
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let begin = at;
+                while let Some(&byte) = frame.get(at)
+                    && byte != b'"'
+                {
+                    at += if byte == b'\\' { 2 } else { 1 };
+                }
+                let text = frame.get(begin..at).unwrap_or_default();
+                at += 1;
+                let rest = frame.get(at..).unwrap_or_default().trim_ascii_start();
+                let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+                match (depth, text, value) {
+                    (1, b"method", Some(_)) => return None,
+                    (1, b"id", Some(value)) => {
+                        let end = value.iter().position(|byte| !byte.is_ascii_digit());
+                        let digits = value.get(..end.unwrap_or(value.len()))?;
+                        id = core::str::from_utf8(digits).ok()?.parse().ok();
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    id
 }

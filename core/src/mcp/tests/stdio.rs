@@ -476,3 +476,36 @@ fn a_server_has_the_time_to_start_that_it_was_given() {
         assert_eq!((found.status, found.error), ("failed", Some(said.as_str())));
     }
 }
+
+#[test]
+fn an_answer_that_is_no_json_ends_its_call_at_once() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for (result, ends) in [
+        (r#"{"content":[{"type":"text","text":"cut \ud83d"}]}"#, true),
+        (
+            r#"{"content":[],"structuredContent":{"id":99,"n":NaN}}"#,
+            true,
+        ),
+        (r#"{"a":"}{\"id\":98,","b":"\ud83d"}"#, true),
+        (deep.as_str(), true),
+        // A request of the server's own is none.
+        (r#"1,"method":"x","params":{"a":"\ud83d"}"#, false),
+    ] {
+        let (mut world, id) = ready();
+        let call = world.call("s__echo", "{}");
+        let (_, asked) = world.next().unwrap();
+        world.line(id, &asked.result(result));
+        assert_eq!(world.done.contains_key(&call), ends, "{result}");
+        if ends {
+            let why = world.only(call).unwrap_err();
+            assert!(why.contains("its answer cannot be read"), "{why}");
+        }
+        assert_eq!(world.status(), ["ready"]);
+    }
+    // A list says why, and no deadline has to pass.
+    let mut world = World::new(Vec::from([stdio("s")]));
+    let id = world.shake(r#"{"tools":[{"name":"t","description":"\ud83d"}]}"#);
+    let error = world.hub.status().next().unwrap().error.unwrap();
+    assert!(error.contains("its answer cannot be read"), "{error}");
+    world.exit(id, 0);
+}
