@@ -401,8 +401,13 @@ impl Running {
     /// Reads until request `id` is answered, and gives the answer.
     #[track_caller]
     pub fn answer(&mut self, id: impl Into<Value>) -> Value {
-        let id = id.into();
-        if let Some(answer) = json::answer_to(&self.frames, id.clone()) {
+        self.answer_after(0, id.into())
+    }
+
+    /// As [`answer`](Self::answer), passing over the first `seen` frames.
+    #[track_caller]
+    fn answer_after(&mut self, seen: usize, id: Value) -> Value {
+        if let Some(answer) = json::answer_to(&self.frames[seen..], id.clone()) {
             return answer.clone();
         }
         self.until(&format!("the answer to {id}"), |frame| {
@@ -410,11 +415,13 @@ impl Running {
         })
     }
 
-    /// Sends a request and reads until it is answered.
+    /// Sends a request and reads until it is answered. An id may be used again: the answer to an
+    /// earlier request of that id is not taken for this one's.
     #[track_caller]
     pub fn ask(&mut self, message: &Value) -> Value {
+        let seen = self.frames.len();
         self.send(message);
-        self.answer(message["id"].clone())
+        self.answer_after(seen, message["id"].clone())
     }
 
     /// Shakes hands and opens a session in `cwd`; gives its id.
