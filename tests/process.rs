@@ -27,7 +27,7 @@ pub fn program(name: &str) -> PathBuf {
             return folder.into();
         }
         let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "-q", "-p", "reasonix-cli", "--bins"])
+            .args(["build", "-q", "--bin=reasonix", "--bin=reasonix-blocking"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .status()
             .expect("cargo runs");
