@@ -23,6 +23,7 @@ impl StopKey {
 #[cfg(unix)]
 mod unix {
     use super::*;
+    use std::io::Write as _;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{
@@ -37,6 +38,9 @@ mod unix {
 
     /// The end of input, as a key.
     const CTRL_D: u8 = 4;
+
+    /// What the keys begin with that send several characters, such as arrows.
+    const ESC: u8 = 27;
 
     /// A terminal that gives single keys; it is put back as it was when this is dropped.
     pub struct Keys(Termios);
@@ -56,27 +60,51 @@ mod unix {
             Ok(ready)
         }
 
-        /// The next key that is one of `wanted`; `None` when stopped or at the end of input.
+        /// The next key that is one of `wanted`; `None` when stopped or at the end of input. Only
+        /// a character that comes alone is a key: an arrow is several, and so is what is pasted, and
+        /// a letter among them answers nothing. The bell rings for what answers nothing, once the next
+        /// key counts again.
         pub fn wait(self, wanted: &[char], stop: &StopKey) -> io::Result<Option<char>> {
-            let stdin = io::stdin();
+            let mut more = false;
             while !stop.stopped() {
-                let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-                match poll(&mut fds, Some(&LOOK)) {
-                    Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                    Ok(_) => {}
-                    Err(e) => return Err(e.into()),
+                if !is_there()? {
+                    // Silence ends what belongs together.
+                    if std::mem::take(&mut more) {
+                        ring();
+                    }
+                    continue;
                 }
-                let mut byte = [0u8; 1];
-                let count = rustix::io::read(&stdin, &mut byte)?;
-                if count == 0 || byte[0] == CTRL_D {
+                let mut bytes = [0u8; 64];
+                let count = rustix::io::read(io::stdin(), &mut bytes)?;
+                let alone = count == 1 && !more;
+                if count == 0 || alone && bytes[0] == CTRL_D {
                     break;
                 }
-                let key = char::from(byte[0]);
-                if wanted.contains(&key) {
+                let key = char::from(bytes[0]);
+                if alone && wanted.contains(&key) {
                     return Ok(Some(key));
+                }
+                more |= count > 1 || bytes[0] == ESC;
+                if !more {
+                    ring();
                 }
             }
             Ok(None)
+        }
+    }
+
+    fn ring() {
+        let _ = io::stderr().write_all(b"\x07");
+    }
+
+    /// Whether something can be read, after at most [`LOOK`].
+    fn is_there() -> io::Result<bool> {
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -69,19 +69,28 @@ const SCRIPT: &str = r#"{"tool":"write_file","args":{"path":"one","content":"1\n
 /// What a question ends with.
 const ASKED: &str = "[!]";
 
+/// What is heard when something typed was no answer.
+const BELL: &str = "\u{7}";
+
 /// Which of the three files are there after these keys, and the exit code.
 #[track_caller]
 fn check(keys: &[&str], files: [bool; 3], code: i32) {
+    let steps: Vec<_> = keys.iter().map(|key| (ASKED, *key)).collect();
+    check_steps(&steps, files, code);
+}
+
+#[track_caller]
+fn check_steps(steps: &[(&str, &str)], files: [bool; 3], code: i32) {
+    let cards = steps.iter().filter(|(seen, _)| *seen == ASKED).count();
     for program in PROGRAMS {
         let place = Place::new();
         let script = place.write("script.jsonl", SCRIPT);
         let model = format!("script:{}", arg(&script));
         let command = place.command(program, &["run", "--model", &model, "do it"]);
-        let steps: Vec<_> = keys.iter().map(|key| (ASKED, *key)).collect();
-        let (ended, shown) = talk(command, &steps);
+        let (ended, shown) = talk(command, steps);
         let there = ["one", "two", "three"].map(|name| place.path("work").join(name).exists());
         assert_eq!((there, ended), (files, Some(code)), "{shown}");
-        assert_eq!(shown.matches(ASKED).count(), keys.len(), "{shown}");
+        assert_eq!(shown.matches(ASKED).count(), cards, "{shown}");
         assert!(shown.contains("\u{1b}["), "colours: {shown}");
     }
 }
@@ -109,7 +118,28 @@ fn one_key_stops_the_asking() {
 
 #[test]
 fn keys_that_mean_nothing_answer_nothing() {
-    check(&["y\n d", "a", "a"], [false, true, true], 3);
+    let steps = [
+        (ASKED, "y"),
+        (BELL, " "),
+        (BELL, "d"),
+        (ASKED, "a"),
+        (ASKED, "a"),
+    ];
+    check_steps(&steps, [false, true, true], 3);
+}
+
+#[test]
+fn no_letter_of_an_arrow_or_of_what_is_pasted_allows_anything() {
+    for typed in [
+        "\u{1b}[A",
+        "\u{1b}OA",
+        "always",
+        "\u{1b}[200~a\u{1b}[201~",
+        "á",
+    ] {
+        let steps = [(ASKED, typed), (BELL, "d"), (ASKED, "a"), (ASKED, "a")];
+        check_steps(&steps, [false, true, true], 3);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod id;
 pub mod json;
 pub mod requests;
 pub mod rpc;
+mod salvage;
 pub mod scan;
 pub mod sse;
 mod swar;

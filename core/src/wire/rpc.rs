@@ -12,6 +12,7 @@ pub use super::error::RpcError;
 pub use super::id::RequestId;
 use super::id::write_int;
 use super::json::write_value;
+use super::salvage::answer_id;
 use super::scan::{Envelope, Shape, scan, string_value};
 use super::text::{cut, write_string};
 use crate::error::PeerFault;
@@ -56,9 +57,10 @@ pub struct ReadFault {
     /// a notification.
     pub reply: Option<(RequestId, RpcError)>,
     /// The id of a request of ours whose answer this was: that request has failed. Beside a
-    /// `reply` for a frame that holds nothing but its id: if a request of ours is open under it,
-    /// this was its answer (a result that is undefined leaves such a frame in JavaScript), and
-    /// there is nothing to reply.
+    /// `reply` for a frame that holds nothing but its id (a result that is undefined leaves such a
+    /// frame in JavaScript), and for a line that is no JSON but looks like an answer (half of an
+    /// emoji where a text was cut, NaN): if a request of ours is open under it, this was its
+    /// answer, and there is nothing to reply.
     pub spoils: Option<RequestId>,
 }
 
@@ -68,7 +70,11 @@ pub struct ReadFault {
 pub fn read(frame: &[u8], max_depth: usize) -> Result<Message<'_>, Box<ReadFault>> {
     let scan = scan(frame, max_depth).map_err(|fault| {
         let error = RpcError::parse_error(&fault.to_string());
-        refused(PeerFault::NotJson, RequestId::NULL, error)
+        let fault = refused(PeerFault::NotJson, RequestId::NULL, error);
+        Box::new(ReadFault {
+            spoils: answer_id(frame),
+            ..*fault
+        })
     })?;
     let envelope = match scan.shape {
         Shape::Object(envelope) => envelope,

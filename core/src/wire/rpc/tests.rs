@@ -107,6 +107,35 @@ fn what_is_not_json_is_answered_under_no_id() {
 }
 
 #[test]
+fn an_answer_that_is_no_json_is_still_the_answer() {
+    check(
+        r#"
+        {V,"id":7,"result":{"text":"\ud83d"}} => fault reply -32700 null spoils 7
+        {V, "id" : 7 , "result":{"n":NaN}} => fault reply -32700 null spoils 7
+        {V,"result":{"a":["\"}",{"\\":"\ud83d"}]},"id":7} => fault reply -32700 null spoils 7
+        {V,"error":{"code":1,"message":"\ud83d"},"id":7} => fault reply -32700 null spoils 7
+        {V,"id":7,"result":undefined} => fault reply -32700 null spoils 7
+        {V,"id":7,"result":"\ud83d"}} => fault reply -32700 null spoils 7
+        {V,"id":7,"result":"\ud83d","id":8} => fault reply -32700 null
+        {V,"id":7,"result":"\ud83d","method":"m"} => fault reply -32700 null
+        {V,"id":"7","result":"\ud83d"} => fault reply -32700 null
+        {V,"id":7a,"result":"\ud83d"} => fault reply -32700 null
+        {V,"result":{"id":7,"a":"\ud83d"}} => fault reply -32700 null
+        {V,"id":7,"params":"\ud83d"} => fault reply -32700 null
+        [{V,"id":7,"result":"\ud83d"}] => fault reply -32700 null
+        "#,
+    );
+    let deep = format!(
+        r#"{{"id":7,"result":{}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    assert_eq!(shown(&deep), "fault reply -32700 null spoils 7");
+    let fault = read(b"{\"id\":7,\"result\":\"\xFF\"}", 128).unwrap_err();
+    assert_eq!(fault.spoils, Some(RequestId::from(7)));
+}
+
+#[test]
 fn what_is_no_message_is_refused_under_its_id_if_it_has_one() {
     check(
         r#"
@@ -303,7 +332,7 @@ proptest! {
     fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         if let Err(fault) = read(&bytes, 128) {
             let same = match (&fault.reply, &fault.spoils) {
-                (Some((id, _)), Some(spoiled)) => id == spoiled,
+                (Some((id, _)), Some(spoiled)) => id == spoiled || id.is_null(),
                 _ => true,
             };
             prop_assert!(same);
