@@ -21,12 +21,13 @@
 //! | | an error, too late | over | the fault: the disk stays as it is |
 //! | `Checking` | other line ends or another end than the file had | `Mending` | asks the editor to write them |
 //! | | anything else, a fault | over | written |
-//! | `Mending` | written, an error, too late | over | written |
+//! | `Mending` | written, an error, too late | `Settling` | looks at the disk a last time |
+//! | `Settling` | what is there, a fault | over | written |
 //!
 //! A write is never repeated on the disk once the editor was asked: it could happen twice. What it
 //! must find is compared with the editor's text, since that is what the model saw. That text is old if
-//! the disk has changed while the editor went on showing it: what a command wrote there since would be
-//! lost under it. Editors that keep lines show no newline at the end of a file: where that is all they do
+//! the disk has changed while the editor went on showing it: what a command wrote there since, or what was
+//! written past the editor, would be lost under it. So what is on both sides is kept after a write as well. Editors that keep lines show no newline at the end of a file: where that is all they do
 //! not show, it is put back.
 //!
 //! Some editors show LF for CRLF and write what they are given byte by byte, others end a text that ends
@@ -50,7 +51,8 @@ pub(super) struct Takes {
     pub(super) writes: bool,
 }
 
-/// What the editor showed of a file, and what was on the disk then: digests.
+/// What the editor showed of a file, and what was on the disk then: digests, that of the text whatever
+/// its byte order mark, line ends and last newline, which an editor may show otherwise than it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     text: [u8; 32],
@@ -60,7 +62,7 @@ pub(super) struct Seen {
 impl Seen {
     fn of(text: &str, disk: &[u8]) -> Self {
         Self {
-            text: digest(text.as_bytes()),
+            text: digest(plain_form(text).as_bytes()),
             disk: digest(disk),
         }
     }
@@ -104,7 +106,9 @@ enum Stage {
     Buffer(Vec<u8>),
     Writing(Sent),
     Checking(Sent),
-    Mending,
+    /// With the text that it was asked for.
+    Mending(String),
+    Settling(String),
 }
 
 /// What an editor was asked to write, and what was on the disk before, if there was a file.
@@ -195,7 +199,7 @@ impl FileRoute {
         }
     }
 
-    /// What has been seen of the file, once this is over. Nothing after a write: it is what was written.
+    /// What has been seen of the file, once this is over.
     pub(super) fn seen(&self) -> Option<Seen> {
         self.seen
     }
@@ -207,7 +211,10 @@ impl FileRoute {
 
     /// Whether the editor has written it, whatever is still to be said of its form.
     pub(super) fn is_written(&self) -> bool {
-        matches!(self.stage, Stage::Checking(_) | Stage::Mending)
+        matches!(
+            self.stage,
+            Stage::Checking(_) | Stage::Mending(_) | Stage::Settling(_)
+        )
     }
 
     /// When it wants [`FileEvent::Due`].
@@ -227,16 +234,25 @@ impl FileRoute {
                 FileStep::Look(self.look())
             }
             (Stage::Checking(sent), FileEvent::Disk(found)) => {
-                let mended = found.ok().and_then(|found| sent.mended(&found));
-                let Some(text) = mended else {
+                let found = found.ok();
+                let Some(text) = found.as_ref().and_then(|found| sent.mended(found)) else {
+                    self.seen = found.map(|found| Seen::of(&sent.text, &found));
                     return over(Outcome::Written);
                 };
-                self.stage = Stage::Mending;
+                self.stage = Stage::Mending(text.clone());
                 self.due = Some(now.plus(self.write_time));
                 FileStep::Write(text)
             }
             // It was written, in whatever form.
-            (Stage::Mending, FileEvent::Written(_) | FileEvent::Due) => over(Outcome::Written),
+            (Stage::Mending(text), FileEvent::Written(_) | FileEvent::Due) => {
+                self.due = None;
+                self.stage = Stage::Settling(core::mem::take(text));
+                FileStep::Look(self.look())
+            }
+            (Stage::Settling(text), FileEvent::Disk(found)) => {
+                self.seen = found.ok().map(|found| Seen::of(text, &found));
+                over(Outcome::Written)
+            }
             (Stage::Writing(_), FileEvent::Written(Err(why))) => {
                 let why = format!("the editor did not write it: {why}");
                 fault(IoKind::Other, why)
@@ -250,10 +266,11 @@ impl FileRoute {
             ),
             (Stage::Disk, FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due)
             | (Stage::Buffer(_), FileEvent::Disk(_) | FileEvent::Written(_))
-            | (Stage::Writing(_) | Stage::Mending, FileEvent::Disk(_) | FileEvent::Text(_))
-            | (Stage::Checking(_), FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due) => {
-                FileStep::Nothing
-            }
+            | (Stage::Writing(_) | Stage::Mending(_), FileEvent::Disk(_) | FileEvent::Text(_))
+            | (
+                Stage::Checking(_) | Stage::Settling(_),
+                FileEvent::Text(_) | FileEvent::Written(_) | FileEvent::Due,
+            ) => FileStep::Nothing,
         }
     }
 
@@ -280,7 +297,7 @@ impl FileRoute {
             Ok(_) if absent => return fault(IoKind::Exists, "it exists already"),
             Ok(bytes) => bytes,
             Err(it) if absent && it.kind == IoKind::NotFound => {
-                return self.write(now, None, false);
+                return self.write(now, None, None);
             }
             Err(it) if write.is_some() && it.kind == IoKind::NotFound => return changed(),
             Err(it) => return FileStep::Over(Err(it)),
@@ -332,7 +349,6 @@ impl FileRoute {
                 over(Outcome::Read(Contents { bytes }))
             }
             Job::Write(write) => {
-                let hidden = text.as_ref().is_some_and(|text| hides_end(text, &disk));
                 let current = text.as_deref().map_or(disk.as_slice(), str::as_bytes);
                 if write.expect != Expect::Digest(digest(current)) {
                     return changed();
@@ -340,17 +356,19 @@ impl FileRoute {
                 if old {
                     return fault(IoKind::Other, OLD);
                 }
-                self.write(now, Some(disk), hidden)
+                self.write(now, Some(disk), text.as_deref())
             }
         }
     }
 
-    /// All is as it must be; `disk` is what is there, if there is a file, and `hidden` whether the editor
-    /// does not show the newline at its end.
-    fn write(&mut self, now: Instant, disk: Option<Vec<u8>>, hidden: bool) -> FileStep {
+    /// All is as it must be; `disk` is what is there, if there is a file, and `shown` what the editor
+    /// shows of it.
+    fn write(&mut self, now: Instant, disk: Option<Vec<u8>>, shown: Option<&str>) -> FileStep {
         let Job::Write(write) = &mut self.job else {
             return FileStep::Nothing;
         };
+        let both = disk.as_deref().zip(shown);
+        let hidden = both.is_some_and(|(disk, shown)| hides_end(shown, disk));
         if hidden && write.bytes.last().is_some_and(|last| *last != b'\n') {
             write.bytes.push(b'\n');
         }
@@ -365,11 +383,12 @@ impl FileRoute {
             return FileStep::Write(text.into());
         }
         let mut write = write.clone();
+        // An editor that goes on showing this will be behind the disk.
+        self.seen = both.map(|(disk, shown)| Seen::of(shown, disk));
         if let Some(disk) = disk {
             write.bytes = as_on_disk(&disk, write.bytes);
             write.expect = Expect::Digest(digest(&disk));
         }
-        self.seen = None;
         FileStep::OnDisk(Call::Write(write))
     }
 }
@@ -483,6 +502,16 @@ impl Sent {
         let shorter = self.text.strip_suffix('\n')?;
         lines.then(|| shorter.into())
     }
+}
+
+/// A text without what editors may show otherwise than they were given it.
+fn plain_form(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut text = text.replace("\r\n", "\n");
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text
 }
 
 /// Whether an editor's text is that of the file, in the form that editors show it.
@@ -720,8 +749,51 @@ mod tests {
                 (disk(b"something else"), over(Outcome::Written)),
             ];
             let call = write(b"new", sees(text_now.as_bytes()));
-            assert_eq!(check_after(now, call, BOTH, rows), None, "{text_now}");
+            let after = Some(Seen::of(new, b"something else"));
+            assert_eq!(check_after(now, call, BOTH, rows), after, "{text_now}");
         }
+    }
+
+    #[test]
+    fn what_a_command_wrote_after_an_edit_is_not_lost_under_the_next_one() {
+        let old = fault(IoKind::Other, OLD);
+        let next = |seen, takes, shown: &str, on_disk: &[u8], step: &FileStep| {
+            let rows = vec![(disk(on_disk), FileStep::Read), (text(shown), step.clone())];
+            check_after(seen, write(b"next", sees(shown.as_bytes())), takes, rows)
+        };
+        // Through the editor, which saved it; in whatever form it shows that now.
+        let rows = vec![
+            (disk(b"a\n"), FileStep::Read),
+            (text("a\n"), FileStep::Write("b\n".into())),
+            (FileEvent::Written(Ok(())), look()),
+            (disk(b"b\n"), over(Outcome::Written)),
+        ];
+        let call = write(b"b\n", sees(b"a\n"));
+        let written = check_after(None, call, BOTH, rows);
+        for shown in ["b\n", "b", "b\r\n"] {
+            next(written, BOTH, shown, b"b\nby make\n", &old);
+        }
+        // Loaded again, typed on, or formatted by the editor on both sides.
+        let goes = FileStep::Write("next\n".into());
+        next(written, BOTH, "b", b"b\n", &goes);
+        for both in ["b\nby make\n", "typed\n"] {
+            let goes = FileStep::Write("next".into());
+            next(written, BOTH, both, b"b\nby make\n", &goes);
+        }
+        // Past an editor that only shows: its text is the one from before.
+        let call = write(b"b\n", sees(b"a\n"));
+        let rows = vec![
+            (disk(b"a\n"), FileStep::Read),
+            (text("a\n"), FileStep::OnDisk(call.clone())),
+        ];
+        let Call::Write(same) = &call else {
+            return;
+        };
+        assert_eq!(same.expect, sees(b"a\n"));
+        let written = check_after(None, call, READS, rows);
+        next(written, READS, "a\n", b"b\n", &old);
+        let goes = FileStep::OnDisk(write(b"next", sees(b"b\n")));
+        next(written, READS, "b\n", b"b\n", &goes);
     }
 
     #[test]
@@ -825,7 +897,8 @@ mod tests {
                     Some(then) => {
                         rows.push((disk(found), FileStep::Write(then.into())));
                         rows.push((disk(found), FileStep::Nothing));
-                        rows.push((end, over(Outcome::Written)));
+                        rows.push((end, look()));
+                        rows.push((disk(b"at last"), over(Outcome::Written)));
                     }
                 }
                 check(write(new.as_bytes(), sees(shown.as_bytes())), BOTH, rows);
@@ -836,7 +909,8 @@ mod tests {
             (missing(), FileStep::Write("a\n".into())),
             (FileEvent::Written(Ok(())), look()),
             (disk(b"a\n\n"), FileStep::Write("a".into())),
-            (FileEvent::Written(Ok(())), over(Outcome::Written)),
+            (FileEvent::Written(Ok(())), look()),
+            (disk(b"a\n"), over(Outcome::Written)),
         ];
         check(write(b"a\n", Expect::Absent), BOTH, rows);
     }
