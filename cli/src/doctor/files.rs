@@ -103,6 +103,16 @@ fn keys(home: &Path, settings: &Settings) -> Vec<Finding> {
         Err(fault) => return vec![Finding::problem("keys", fault, "")],
     };
     let mut findings = Vec::new();
+    if settings.providers.is_empty() {
+        // With a provider only its own key counts.
+        for name in &settings.unused_keys {
+            findings.push(Finding::note(
+                "keys",
+                format!("{name} stands in the environment, which is not used"),
+                format!("Run: reasonix setup --from-env {name}, with the --provider it is for"),
+            ));
+        }
+    }
     for provider in &settings.providers {
         let Some(name) = &provider.api_key_env else {
             continue;

@@ -115,9 +115,14 @@ pub fn replace(path: &Path, text: &str, secret: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a file; empty if there is none.
-pub fn read(path: &Path) -> Result<String, IoFault> {
-    Ok(plain::read(path, Links::Followed, MAX_FILE)?.unwrap_or_default())
+/// The text of a file; empty if there is none. `secret`: a link is refused, as it is when keys are used.
+pub fn read(path: &Path, secret: bool) -> Result<String, IoFault> {
+    let links = if secret {
+        Links::Refused
+    } else {
+        Links::Followed
+    };
+    Ok(plain::read(path, links, MAX_FILE)?.unwrap_or_default())
 }
 
 fn set(table: &mut dyn TableLike, key: &str, text: &str) {
@@ -319,14 +324,21 @@ deny = ["Bash(git push:*)"]
 
         replace(&link, "new", false).expect("replace");
         assert_eq!(
-            (read(&real).expect("read").as_str(), mode(&real)),
+            (read(&real, false).expect("read").as_str(), mode(&real)),
             ("new", 0o644)
         );
         replace(&link, "secret", true).expect("replace");
         assert_eq!(
-            (read(&real).expect("read").as_str(), mode(&real)),
+            (read(&real, false).expect("read").as_str(), mode(&real)),
             ("secret", 0o600)
         );
         assert!(fs::symlink_metadata(&link).expect("meta").is_symlink());
+        // It is not read for keys, so setup comes to no writing of them.
+        assert_eq!(read(&link, false).expect("read"), "secret");
+        let fault = read(&link, true).expect_err("a link");
+        assert!(
+            fault.message.ends_with(".env is a link, not a file"),
+            "{fault}"
+        );
     }
 }

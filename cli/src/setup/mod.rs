@@ -9,6 +9,7 @@ mod providers;
 use std::env;
 use std::fs;
 use std::io::{self, BufRead as _};
+use std::net::IpAddr;
 use std::path::Path;
 
 use crate::exit::{Exit, Failure};
@@ -21,8 +22,8 @@ use files::Entry;
 pub fn setup(args: &SetupArgs, home: &Path) -> Result<Exit, Failure> {
     let config_file = home.join("config.toml");
     let env_file = home.join(".env");
-    let config = read(&config_file)?;
-    let env_text = read(&env_file)?;
+    let config = read(&config_file, false)?;
+    let env_text = read(&env_file, true)?;
     let (entry, key) = decide(args, &config, &env_text)?;
     let config = files::config_with(&config, &entry)
         .map_err(|why| Failure::usage(format!("{}: {why}", config_file.display())))?;
@@ -280,8 +281,15 @@ fn web_address(text: &str) -> Result<String, String> {
 /// Whether what is sent there leaves this machine unencrypted.
 fn in_the_clear(url: &str) -> bool {
     url.strip_prefix("http://").is_some_and(|rest| {
-        let host = rest.split(['/', ':']).next().unwrap_or_default();
-        !(host == "localhost" || host.starts_with("127.") || rest.starts_with("[::1]"))
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        // What stands before the last `@` is a login, whatever it looks like.
+        let place = authority.rsplit('@').next().unwrap_or_default();
+        let host = match place.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => place.split(':').next().unwrap_or_default(),
+        };
+        let here = |address: IpAddr| address.is_loopback();
+        host != "localhost" && !host.parse().is_ok_and(here)
     })
 }
 
@@ -294,8 +302,8 @@ fn shouted(name: &str) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    files::read(path).map_err(|fault| Failure::failed(fault.message))
+fn read(path: &Path, secret: bool) -> Result<String, Failure> {
+    files::read(path, secret).map_err(|fault| Failure::failed(fault.message))
 }
 
 fn write(path: &Path, text: &str, secret: bool) -> Result<(), Failure> {
@@ -315,6 +323,25 @@ fn make_home(home: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_this_machine_is_asked_without_a_warning() {
+        for (url, warns) in [
+            ("https://evil.test", false),
+            ("http://localhost:8080/v1", false),
+            ("http://127.0.0.1/v1", false),
+            ("http://127.9.9.9:1", false),
+            ("http://[::1]:1/v1", false),
+            ("http://me@127.0.0.1/v1", false),
+            ("http://10.0.0.1", true),
+            ("http://127.evil.test", true),
+            ("http://localhost.evil.test", true),
+            ("http://localhost:1@evil.test", true),
+            ("http://[::2]:1", true),
+        ] {
+            assert_eq!(in_the_clear(url), warns, "{url}");
+        }
+    }
 
     #[test]
     fn addresses_are_what_comes_before_the_request() {

@@ -56,7 +56,8 @@ fn nothing_configured_is_a_problem_that_says_what_to_do() {
         for wanted in [
             "PROBLEM  model: none is selected",
             "PROBLEM  session: session/new is refused",
-            "reasonix setup",
+            "reasonix setup --from-env OPENAI_API_KEY",
+            "note     keys: OPENAI_API_KEY stands in the environment, which is not used",
         ] {
             assert!(ended.out.contains(wanted), "{wanted}: {}", ended.out);
         }
