@@ -1,6 +1,8 @@
 //! The durable inbox against the one on paper, through turns, crashes at any byte and reopenings; and
 //! what must hold of every such life: each message is delivered once, and none is lost.
 
+mod whole;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
