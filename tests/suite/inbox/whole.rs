@@ -681,7 +681,7 @@ fn told_of(transcript: &[Value], id: &str) -> (u32, Option<End>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn what_a_client_sees_of_an_inbox_is_what_is_on_paper(
