@@ -6,21 +6,20 @@ use alloc::string::String;
 use super::opening::{How, SETUP, auth_required, context_window};
 use super::options::{self, Axis};
 use super::saving::{Parting, Reply, StoreKey, Then};
-use super::session::{Asking, Preparing, files_to_save};
-use super::{Agent, Level, Owned, Owner, Preset, cards, content, forms, links, models, prompts};
-use crate::call::{Call, Expect, News, Outcome, Write};
+use super::session::Asking;
+use super::{Agent, Level, Owned, Owner, Preset, cards, forms, models, prompts};
+use crate::call::{Call, News, Outcome};
+use crate::engine::Verifier;
 use crate::engine::mode::Mode;
-use crate::engine::{Message, Verifier};
-use crate::error::IoKind;
-use crate::ids::{CallId, SessionKey, TurnKey};
+use crate::ids::{CallId, SessionKey};
 use crate::permission::Posture;
 use crate::protocol::methods::{Authenticate, Initialize, SetConfigOption, SetModel};
 use crate::protocol::schema::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest,
     AuthenticateResponse, CloseSessionResponse, ConfigOptionUpdate, ConfigValue, Implementation,
-    InitializeRequest, InitializeResponse, Marker, Patch, PromptRequest, ProtocolVersion,
-    SessionConfigOption, SessionInfoUpdate, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModelRequest,
+    InitializeRequest, InitializeResponse, Marker, ProtocolVersion, SessionConfigOption,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModelRequest,
 };
 use crate::protocol::{AgentEvent, Asked, ClientAnswer};
 use crate::wire::{RequestKey, RpcError};
@@ -217,175 +216,6 @@ impl Agent {
                 .engine
                 .set_verification(verifier.clone(), settings.pause_unverified);
         }
-    }
-
-    fn prompt(&mut self, turn: TurnKey, key: SessionKey, request: &PromptRequest) {
-        let blocks = &request.prompt;
-        let checked = links::check(blocks, &self.config.limits);
-        let read = checked.and_then(|()| content::read(blocks));
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        let prompt = match read {
-            Ok(prompt) => prompt,
-            Err(why) => {
-                if let Some(turn) = self.side.turn(turn) {
-                    turn.fail(RpcError::invalid_params(&why));
-                }
-                return;
-            }
-        };
-        let read_only = self
-            .stores
-            .get(&session.store)
-            .and_then(|stored| stored.read_only.as_deref());
-        if let Some(why) = read_only {
-            if let Some(turn) = self.side.turn(turn) {
-                turn.fail(read_only_session(why));
-            }
-            return;
-        }
-        session.turn = Some(turn);
-        session.cancelled = false;
-        session.patience = None;
-        let store = session.store;
-        self.inbox_begins_prompt(store);
-        self.turns.insert(turn, key);
-        if self
-            .sessions
-            .get(&key)
-            .is_some_and(|session| session.untold)
-        {
-            self.tell_left_out(key);
-        }
-        if let Some(prompt) = self.run_command(key, prompt) {
-            self.begin_prompt(key, prompt);
-        }
-    }
-
-    /// Begins the turn of a prompt, when its files are saved.
-    pub(super) fn begin_prompt(&mut self, key: SessionKey, prompt: content::Prompt) {
-        let Some(session) = self.sessions.get(&key) else {
-            return;
-        };
-        let root = session.root.clone();
-        self.prompt_may_launch(key);
-        self.set_title(key, &prompt);
-        let message = Message {
-            parts: prompt.parts,
-            shown: prompt.shown,
-            item: None,
-        };
-        if prompt.files.is_empty() {
-            return self.with_engine(key, |engine, cx| engine.prompt(cx, message));
-        }
-        let mut preparing = Preparing {
-            message,
-            writing: Default::default(),
-        };
-        for (file, ignore) in files_to_save(prompt.files) {
-            let call = Call::Write(Write {
-                path: format!("{root}/{}", file.path),
-                beneath: Some(root.clone()),
-                bytes: file.bytes,
-                expect: if ignore {
-                    Expect::Absent
-                } else {
-                    Expect::Anything
-                },
-                parents: true,
-                private: false,
-            });
-            let id = self.start(Owner::Preparing(key), call);
-            preparing.writing.insert(id, (!ignore).then_some(file.path));
-        }
-        if let Some(session) = self.sessions.get_mut(&key) {
-            session.preparing = Some(preparing);
-        }
-    }
-
-    /// The first words that a person says name the session.
-    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &content::Prompt) {
-        let Some(session) = self
-            .sessions
-            .get_mut(&key)
-            .filter(|session| !session.titled)
-        else {
-            return;
-        };
-        let title = content::title(prompt, self.config.limits.max_session_title);
-        if title.is_empty() {
-            return;
-        }
-        session.titled = true;
-        if let Some(stored) = self.stores.get_mut(&session.store) {
-            stored.summary.title.clone_from(&title);
-        }
-        let info = SessionInfoUpdate {
-            title: Patch::Value(title),
-            ..SessionInfoUpdate::default()
-        };
-        if let Some(mut session) = self.side.session(key) {
-            session.notify(&SessionUpdate::SessionInfoUpdate(info));
-        }
-    }
-
-    /// An attachment is saved, or is not.
-    pub(super) fn prepared(&mut self, key: SessionKey, id: CallId, news: News<'_>) {
-        let fault = match news {
-            News::Done(_) => None,
-            News::Failed(fault) => Some(fault),
-            News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
-        };
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        let Some(preparing) = &mut session.preparing else {
-            return;
-        };
-        let Some(path) = preparing.writing.remove(&id) else {
-            return;
-        };
-        match (path, fault) {
-            (Some(path), Some(fault)) => preparing.not_saved(&path, &fault.message),
-            // The file that keeps attachments out of version control is there, or cannot be.
-            (None, Some(fault)) if fault.kind == IoKind::Exists => {}
-            (None, Some(_)) | (_, None) => {}
-        }
-        if preparing.writing.is_empty()
-            && let Some(preparing) = session.preparing.take()
-        {
-            self.with_engine(key, |engine, cx| engine.prompt(cx, preparing.message));
-        }
-    }
-
-    fn cancel_turn(&mut self, turn: TurnKey) {
-        let Some(key) = self.turns.get(&turn).copied() else {
-            return;
-        };
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        if !core::mem::replace(&mut session.cancelled, true) {
-            session.patience = Some(self.now.plus(self.config.limits.cancel_patience));
-        }
-        self.withdraw_launch(key, None);
-        let waited = self.sessions.get_mut(&key).is_some_and(|session| {
-            core::mem::take(&mut session.reloading)
-                || session.preparing.take().is_some()
-                || session.calling.take().is_some()
-        });
-        if waited || self.leave_servers_command(key) {
-            self.finish(key, crate::engine::Ending::Cancelled);
-            return;
-        }
-        if self.cancel_next(key) {
-            return;
-        }
-        self.with_engine(key, |engine, cx| engine.cancel(cx));
-        self.after_launch_card(key);
-        // A cancelled turn has more room, so that its end is not held up.
-        self.flush(key);
     }
 
     /// The client's answer to a card or question.
@@ -638,7 +468,7 @@ pub(super) fn gone() -> RpcError {
 }
 
 /// −32600: a session that a later version wrote.
-fn read_only_session(why: &str) -> RpcError {
+pub(super) fn read_only_session(why: &str) -> RpcError {
     #[derive(Serialize)]
     struct Data {
         code: &'static str,

@@ -1,26 +1,18 @@
 //! Sessions and their engines in motion: who is driven next, what an engine says, and what waits
 //! because the client has no room.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
-use super::dispatch::turn_failed;
-use super::opening::auth_required;
 use super::saving::Then;
 use super::session::{Asking, Waiting};
-use super::{Agent, Level, WallClock, cards, editor, forms, quote, render};
+use super::{Agent, Level, WallClock, cards, editor, quote, render};
 use crate::engine::record::Record;
-use crate::engine::{CardId, Context, Decision, Ending, Engine, Output, Update};
+use crate::engine::{Context, Decision, Ending, Engine, Output, Update};
 use crate::error::CommandError;
 use crate::ids::{CallId, SessionKey};
-use crate::protocol::methods::{CreateElicitation, RequestPermission};
-use crate::protocol::schema::vendor::status::{PromptMeta, STATUS_UPDATE, TurnMeta};
-use crate::protocol::schema::{
-    Meta, Notice, NoticeSeverity, PromptResponse, SessionUpdate, StopReason,
-};
+use crate::protocol::methods::RequestPermission;
+use crate::protocol::schema::SessionUpdate;
+use crate::protocol::schema::vendor::status::STATUS_UPDATE;
 use crate::protocol::{TextKind, TurnMut};
 use crate::time::{Deadline, Instant, Timer};
-use crate::tools::{Answer, Question};
 
 /// Steps of one session before the next one has its turn.
 const STEPS: usize = 64;
@@ -408,200 +400,6 @@ impl Agent {
                     Ok(()) | Err(CommandError::Gone(()) | CommandError::NotOffered(())) => None,
                 }
             }
-        }
-    }
-
-    /// Asks all questions at once by a form, where the client takes one that is long enough; else
-    /// one after the other.
-    fn ask_questions(
-        &mut self,
-        key: SessionKey,
-        card: CardId,
-        call: String,
-        questions: Vec<Question>,
-    ) {
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        let limits = &self.config.limits;
-        let form = forms::request(session.id.clone(), &call, &questions, limits);
-        let ask = form.and_then(|form| self.side.ask::<CreateElicitation>(&form).ok());
-        let Some(ask) = ask else {
-            return self.ask_question(key, card, call, questions, Vec::new());
-        };
-        let asking = Asking::Form {
-            card,
-            call,
-            questions,
-        };
-        session.asks.insert(ask, asking);
-        self.asks.insert(ask, key);
-    }
-
-    /// Asks the question after those that were answered; one that this client cannot be asked is
-    /// passed over.
-    pub(super) fn ask_question(
-        &mut self,
-        key: SessionKey,
-        card: CardId,
-        call: String,
-        questions: Vec<Question>,
-        mut answers: Vec<Answer>,
-    ) {
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        while let Some(next) = questions.get(answers.len()) {
-            let limits = &self.config.limits;
-            let request = cards::question(session.id.clone(), &call, next, limits);
-            let ask = request.and_then(|request| self.side.ask::<RequestPermission>(&request).ok());
-            let Some(ask) = ask else {
-                answers.push(Answer::NotAsked);
-                continue;
-            };
-            let asking = Asking::Question {
-                card,
-                call,
-                questions,
-                answers,
-            };
-            session.asks.insert(ask, asking);
-            self.asks.insert(ask, key);
-            return;
-        }
-        self.with_engine(key, |engine, _| engine.answered(card, answers));
-    }
-
-    /// A card or question is no longer open: withdrawn if it was asked, forgotten if it waits.
-    fn withdraw(&mut self, key: SessionKey, card: CardId) {
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        session.servers.project.launches.withdraw(card);
-        session.outbox.retain(|waiting| match waiting {
-            Waiting::Said(
-                Output::Permit { card: asked, .. } | Output::Questions { card: asked, .. },
-            ) => *asked != card,
-            Waiting::Said(
-                Output::Update(_)
-                | Output::Record(_)
-                | Output::Start { .. }
-                | Output::CallServer { .. }
-                | Output::Abort { .. }
-                | Output::Withdraw { .. }
-                | Output::Finished(_)
-                | Output::Decided(_)
-                | Output::Rooted { .. }
-                | Output::Log(_),
-            )
-            | Waiting::Drawn(_)
-            | Waiting::Embed { .. }
-            | Waiting::Told(_) => true,
-        });
-        let open = session
-            .asks
-            .iter()
-            .find(|(_, asking)| asking.card() == card);
-        if let Some(ask) = open.map(|(ask, _)| *ask) {
-            session.asks.remove(&ask);
-            self.asks.remove(&ask);
-            self.side.withdraw(ask);
-        }
-    }
-
-    /// Time has passed for a turn that was cancelled: who cancelled it does not wait for a disk that
-    /// hangs.
-    pub(super) fn lose_patience(&mut self, key: SessionKey) {
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        if session.patience.is_none_or(|at| at > self.now) {
-            return;
-        }
-        session.patience = None;
-        let store = session.store;
-        if self.stop_waiting(store) {
-            self.finish(key, Ending::Cancelled);
-        }
-        self.set_timer(key);
-    }
-
-    /// A turn is over: the next item of the inbox has its turn, or the prompt is answered.
-    pub(super) fn finish(&mut self, key: SessionKey, ending: Ending) {
-        // What waits is for after a turn, and a command is none.
-        if self
-            .sessions
-            .get(&key)
-            .is_some_and(|session| session.command)
-        {
-            return self.answer_prompt(key, ending);
-        }
-        if let Some(ending) = self.next_from_inbox(key, ending) {
-            self.answer_prompt(key, ending);
-        }
-    }
-
-    /// Answers the prompt.
-    pub(super) fn answer_prompt(&mut self, key: SessionKey, ending: Ending) {
-        self.tell_drift(key);
-        self.withdraw_launch(key, None);
-        let mut outcome = self.turn_outcome(key);
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        if core::mem::take(&mut session.command) {
-            // It says nothing of a turn.
-            outcome = None;
-        }
-        let Some(turn) = session.turn.take() else {
-            return;
-        };
-        session.patience = None;
-        self.turns.remove(&turn);
-        self.refresh_if_queued(key);
-        let Some(session) = self.sessions.get_mut(&key) else {
-            return;
-        };
-        let model = session.axes.model.clone();
-        let stored = self.stores.get_mut(&session.store);
-        let (trouble, transcript) = stored.map_or((None, None), |stored| {
-            (stored.trouble(), stored.transcript().map(String::from))
-        });
-        if let (Some(why), Some(mut session)) = (trouble, self.side.session(key)) {
-            let mut notice = Notice::new(NoticeSeverity::Warning, "This session is not saved");
-            notice.description = Some(why);
-            session.notify(&SessionUpdate::Notice(notice));
-        }
-        let reason = match ending {
-            Ending::EndTurn => StopReason::EndTurn,
-            Ending::MaxTokens => StopReason::MaxTokens,
-            Ending::MaxSteps => StopReason::MaxTurnRequests,
-            Ending::Refusal => StopReason::Refusal,
-            Ending::Cancelled => StopReason::Cancelled,
-            Ending::Failed { mut message, auth } => {
-                self.secrets().redact(&mut message);
-                let error = if auth {
-                    auth_required(&model, &message)
-                } else {
-                    turn_failed(message)
-                };
-                if let Some(turn) = self.side.turn(turn) {
-                    turn.fail(error);
-                }
-                return;
-            }
-        };
-        if let Some(turn) = self.side.turn(turn) {
-            let mut response = PromptResponse::new(reason);
-            let meta = TurnMeta {
-                transcript_path: transcript,
-                turn_outcome: outcome.filter(|_| reason == StopReason::EndTurn),
-                meta: None,
-            };
-            if meta != TurnMeta::default() {
-                response.meta = Meta::of(&PromptMeta::new(meta));
-            }
-            turn.finish(response);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! and the numbering of calls. It translates between them and has no rules of its own: what may be
 //! said is decided in `protocol`, what is done next in `engine`, what may run in `permission`.
 
+mod asking;
 mod cards;
 mod commands;
 mod config;
@@ -12,6 +13,7 @@ mod content;
 mod dispatch;
 mod drive;
 mod editor;
+mod ending;
 mod fit;
 mod forms;
 mod inbox;
@@ -23,6 +25,7 @@ mod mcp;
 pub mod models;
 mod opening;
 mod options;
+mod prompting;
 mod prompts;
 mod quote;
 mod render;
