@@ -228,7 +228,14 @@ fn without_a_model_a_session_is_refused_and_signing_in_reads_the_settings_again(
         let method = json!({"methodId": methods[0]["id"]});
         let refused = sim.ask(&json::new_session(2, "/w"));
         assert_eq!(code(&refused), -32000, "{refused}");
-        assert!(refused["error"]["data"]["howTo"].is_string(), "{refused}");
+        let error = &refused["error"];
+        let data = json!({
+            "code": "auth_required",
+            "model": "",
+            "howTo": error["message"],
+            "methodId": "reasonix-setup",
+        });
+        assert_eq!(error["data"], data, "{refused}");
         assert!(listed(&mut sim, 3, json!({})).is_empty());
         let unknown = sim.ask(&json::request(
             4,

@@ -270,8 +270,12 @@ fn after_a_logout_keys_are_used_by_nobody_until_somebody_authenticates() {
         assert_eq!(answer["error"]["code"], -32000, "{answer}");
         let said = answer.to_string();
         assert!(said.contains("uthenticate"), "{said}");
+        let data = &answer["error"]["data"];
+        assert_eq!(data["code"], "auth_required", "{answer}");
+        assert_eq!(data["model"], "local/tiny", "{answer}");
+        assert!(data["howTo"].is_string(), "{answer}");
         // The client knows of no method yet.
-        answer["error"]["data"]["methodId"].clone()
+        data["methodId"].clone()
     };
     refused(&sim.ask(&prompt(6)));
     refused(&sim.ask(&json::new_session(7, "/w")));
