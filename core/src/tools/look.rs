@@ -137,7 +137,8 @@ impl Look {
             What::Search { what, time } => Call::Search(Search {
                 root: path,
                 what: what.clone(),
-                max_hits: ws.limits.search_hits,
+                // More than is shown, so that what is left out does not displace it.
+                max_hits: ws.limits.search_hits.saturating_mul(LEFT_OUT),
                 max_line: ws.limits.max_line,
                 time: *time,
             }),
@@ -205,7 +206,9 @@ impl Look {
     fn show_hits(&self, found: &Found, cx: &mut Context<'_>) {
         let Some(place) = &self.place else { return };
         let mut out = String::new();
-        let mut hidden = 0;
+        let most = cx.ws.limits.search_hits;
+        let (mut shown, mut more) = (0, found.cut == Some(Cut::Hits));
+        // What is left out leaves no trace: else a pattern could try a file, or a key, letter by letter.
         for hit in &found.hits {
             let path = paths::clean(&hit.path);
             let target = Target {
@@ -215,42 +218,47 @@ impl Look {
             };
             let own = paths::vet(cx.ws, &target.asked, &target.real).is_err();
             if !target.inside || own || cx.ws.rules.guarding(&target).is_some() {
-                hidden += 1;
                 continue;
             }
-            out.push_str(&shown::name(paths::shown(cx.ws, &target.real)));
+            let mut row = shown::name(paths::shown(cx.ws, &target.real)).to_string();
             if let Some((number, line)) = &hit.line {
                 let line = line.trim_end_matches(['\n', '\r']);
-                let mut shown = text::cut(line, cx.ws.limits.max_line).into();
-                cx.ws.secrets.redact_piece(&mut shown);
-                let _ = write!(out, ":{number}:{shown}");
+                let line = text::cut(line, cx.ws.limits.max_line);
+                let mut redacted = String::from(line);
+                cx.ws.secrets.redact_piece(&mut redacted);
+                if redacted != line {
+                    continue;
+                }
+                let _ = write!(row, ":{number}:{line}");
             }
+            if shown == most {
+                more = true;
+                break;
+            }
+            shown += 1;
+            out.push_str(&row);
             out.push('\n');
         }
         if out.is_empty() {
             out.push_str("No matches.\n");
         }
-        if hidden > 0 {
+        if more {
             let _ = writeln!(
                 out,
-                "[{hidden} matches in files that rules keep from being read]"
+                "[only the first {shown} matches; narrow the pattern or the path]"
             );
         }
         match found.cut {
-            Some(Cut::Hits) => {
-                let _ = writeln!(
-                    out,
-                    "[only the first {} matches; narrow the pattern or the path]",
-                    found.hits.len()
-                );
-            }
             Some(Cut::Time) => out.push_str("[the time was up; there may be more matches]\n"),
-            None => {}
+            Some(Cut::Hits) | None => {}
         }
         out.pop();
         cx.succeed(out);
     }
 }
+
+/// How many times as many hits are looked for as are shown.
+const LEFT_OUT: usize = 10;
 
 /// What the model is told of a text that is an editor's.
 const DIFFERS: &str = "\n[this is the text in the editor: it is not saved, or the file has changed \
