@@ -242,6 +242,9 @@ pub struct Limits {
     pub root_entries: usize,
     /// A session that was never prompted is removed after this long.
     pub unused_session: Duration,
+    /// Keys of providers and MCP servers that what tools print is searched for, those that are not used
+    /// any more among them: of more, those that were not named for longest are forgotten.
+    pub max_known_keys: usize,
     /// MCP servers of one session; a request with more is refused.
     pub max_mcp_servers: usize,
     /// An MCP server has this long to be ready.
@@ -392,6 +395,7 @@ impl Default for Limits {
             max_redirects: 5,
             root_entries: 100_000,
             unused_session: Duration::from_secs(7 * 24 * 3600),
+            max_known_keys: 4096,
             max_mcp_servers: 128,
             mcp_start: Duration::from_secs(10),
             mcp_silence: Duration::from_secs(300),

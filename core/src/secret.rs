@@ -3,8 +3,11 @@
 mod spellings;
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+
+use aho_corasick::AhoCorasick;
 
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -97,6 +100,10 @@ impl Secret {
         Some(if whole { (from, to) } else { (0, length) })
     }
 
+    fn heart_text(&self) -> Option<&str> {
+        self.heart().map(|(from, to)| &self.value[from..to])
+    }
+
     /// How many bytes at the end of `text` are the beginning of the value, `least` or more, and not all
     /// of it.
     fn begun_by(&self, text: &[u8], least: usize) -> usize {
@@ -123,8 +130,18 @@ impl Secret {
 
 /// All secrets that nothing of may be shown, with the usual ways to encode them: base64 (also of a text
 /// that a secret is a part of, not folded over lines), hexadecimal, percent-encoding.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Secrets(Vec<Secret>);
+///
+/// To copy it is cheap.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<Wanted>);
+
+#[derive(Default)]
+struct Wanted {
+    all: Vec<Secret>,
+    /// Finds out in one pass whether there is anything to look for: texts with keys are rare. None:
+    /// there are no keys.
+    hearts: Option<AhoCorasick>,
+}
 
 impl Secrets {
     /// These, and no other.
@@ -134,15 +151,29 @@ impl Secrets {
             if secret.value.len() >= SHORTEST {
                 let spelled = spellings::of(&secret.value).into_iter();
                 all.extend(spelled.map(|value| Secret::new(secret.name(), value)));
+                all.push(secret);
             }
-            all.push(secret);
         }
-        Self(all)
+        let hearts: Vec<&str> = all.iter().filter_map(Secret::heart_text).collect();
+        let hearts = match hearts.is_empty() {
+            true => None,
+            // It fails for gigabytes of keys; then each is looked for by itself.
+            false => AhoCorasick::new(hearts).ok(),
+        };
+        Self(Arc::new(Wanted { all, hearts }))
     }
 
     /// `text` without them.
     pub fn redact(&self, text: &mut String) {
-        for secret in &self.0 {
+        if self
+            .0
+            .hearts
+            .as_ref()
+            .is_some_and(|hearts| !hearts.is_match(text.as_str()))
+        {
+            return;
+        }
+        for secret in &self.0.all {
             secret.redact(text);
         }
     }
@@ -150,7 +181,7 @@ impl Secrets {
     /// The same for a piece of a longer text: what its edges have cut in two goes too.
     pub fn redact_piece(&self, text: &mut String) {
         self.redact(text);
-        for secret in &self.0 {
+        for secret in &self.0.all {
             let mut end = text.len() - secret.begun_by(text.as_bytes(), EDGE);
             if end < text.len() {
                 while !text.is_char_boundary(end) {
@@ -183,8 +214,23 @@ impl Secrets {
     /// How many bytes at the end of `text` may be the beginning of one, so that they can be shown only
     /// when it is known what follows.
     pub fn begun_by(&self, text: &[u8]) -> usize {
-        let begun = self.0.iter().map(|secret| secret.begun_by(text, 1));
+        let begun = self.0.all.iter().map(|secret| secret.begun_by(text, 1));
         begun.max().unwrap_or(0)
+    }
+}
+
+/// By what is looked for, not by how.
+impl PartialEq for Secrets {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.all == other.0.all
+    }
+}
+
+impl Eq for Secrets {}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Secrets").field(&self.0.all).finish()
     }
 }
 

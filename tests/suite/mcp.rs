@@ -743,3 +743,41 @@ fn no_key_of_a_server_is_shown_though_it_says_all_it_was_given() {
         }
     }
 }
+
+/// `ps` and `/proc` show every process of the user what each was started with, and the model has a shell.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_of_a_server_is_not_shown_to_a_model_that_looks_at_the_processes() {
+    let [variable, argument, ..] = KEYS.map(key);
+    for program in PROGRAMS {
+        let mark = mark();
+        let entry = json!({
+            "name": "srv", "command": env!("CARGO_BIN_EXE_mcp-server"),
+            "args": ["stdio", mark, "--token", argument],
+            "env": {"API_KEY": variable, "COLOUR": "ultramarine"},
+        });
+        // Its own command line holds the pattern, which does not hold what it means.
+        let pattern = format!("{}[{}]", &mark[..mark.len() - 1], &mark[mark.len() - 1..]);
+        let look = format!(
+            "for it in /proc/[0-9]*; do if tr '\\0' ' ' <$it/cmdline | grep -q '{pattern}'; then \
+             tr '\\0' '\\n' <$it/cmdline; tr '\\0' '\\n' <$it/environ; fi; done 2>/dev/null | \
+             grep -A1 -e --token -e API_KEY -e COLOUR; true"
+        );
+        let bash = json!({"tool": "bash", "args": {"command": look}});
+        let script = script(&["srv__echo"])
+            + &format!("{bash}\n{{\"finish\":\"tool_calls\"}}\n{{\"text\":\"done\"}}\n");
+        let mut run = Run::with(program, &entry, &script, json!({}), &[]);
+        run.mark = mark;
+        fits(program, "the call", &run.turn(), ECHOED);
+        let (status, text) = run.turn();
+        assert_eq!(status, "completed", "{program}: {text}");
+        for shown in [
+            "--token\n[redacted]",
+            "API_KEY=[redacted]",
+            "COLOUR=ultramarine",
+        ] {
+            assert!(text.contains(shown), "{program}: {shown:?} in {text}");
+        }
+        run.end(program);
+    }
+}

@@ -83,7 +83,7 @@ impl Agent {
             Ending::Refusal => StopReason::Refusal,
             Ending::Cancelled => StopReason::Cancelled,
             Ending::Failed { mut message, auth } => {
-                self.secrets().redact(&mut message);
+                self.known.secrets().redact(&mut message);
                 let error = if auth {
                     auth_required(&model, &message)
                 } else {

@@ -18,7 +18,6 @@ pub(super) const LOGGED_OUT: &str =
 impl Agent {
     pub(super) fn logout(&mut self, asked: Asked<Logout>) {
         self.logged_out = true;
-        self.retire_keys();
         forget_keys(&mut self.config.settings);
         self.renew_brains();
         self.side.answer(asked, Ok(LogoutResponse::default()));
@@ -27,28 +26,9 @@ impl Agent {
     /// Somebody authenticated: these settings count, with their keys.
     pub(super) fn log_in(&mut self, settings: Settings) {
         self.logged_out = false;
-        self.retire_keys();
         self.config.settings = settings;
+        self.know_settings();
         self.renew_brains();
-        let secrets = self.secrets();
-        for session in self.sessions.values_mut() {
-            session.engine.set_secrets(secrets.clone());
-        }
-    }
-
-    /// The keys of now go out of use, not out of what is kept from being shown: commands can still
-    /// read them, and a turn that runs may have one.
-    pub(super) fn retire_keys(&mut self) {
-        let settings = &self.config.settings;
-        let keys = settings
-            .providers
-            .iter()
-            .filter_map(|it| it.api_key.as_ref());
-        for key in keys.chain(&settings.secrets) {
-            if !self.retired.contains(key) {
-                self.retired.push(key.clone());
-            }
-        }
     }
 
     /// Settings that were read again for another reason bring no keys back.

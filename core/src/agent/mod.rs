@@ -17,6 +17,7 @@ mod ending;
 mod fit;
 mod forms;
 mod inbox;
+mod known;
 mod links;
 mod listing;
 mod loading;
@@ -61,11 +62,11 @@ use crate::machine::{Machine, Next, Source};
 use crate::protocol::agent_side::Step;
 use crate::protocol::methods::Authenticate;
 use crate::protocol::{self, AgentSide, Asked, PeerInput};
-use crate::secret::Secret;
 use crate::time::{Deadline, Instant, Timer};
 use crate::wire::RequestKey;
 
 use editor::Late;
+use known::Known;
 use listing::{Deleting, Listed, Listing, Sweep};
 use opening::{Leaving, Opening};
 use saving::{Doing, StoreKey, Stored};
@@ -236,8 +237,8 @@ pub struct Agent {
     authenticating: BTreeMap<CallId, Asked<Authenticate>>,
     /// Keys were forgotten, and are not taken up before somebody authenticates.
     logged_out: bool,
-    /// Keys that were known once: they are not used, and nothing of them is shown either.
-    retired: Vec<Secret>,
+    /// Keys, those that are not used any more too.
+    known: Known,
     /// When engines want to be woken.
     timers: BTreeSet<(Deadline, SessionKey)>,
     /// Folders for temporary files that were made for open sessions.
@@ -288,7 +289,7 @@ enum Closing {
 impl Agent {
     /// An agent for one connection.
     pub fn new(config: Config) -> Self {
-        Self {
+        let mut agent = Self {
             now: Instant::ZERO,
             wall: None,
             side: AgentSide::new(config.limits.clone()),
@@ -309,7 +310,7 @@ impl Agent {
             sweeping: BTreeMap::new(),
             authenticating: BTreeMap::new(),
             logged_out: false,
-            retired: Vec::new(),
+            known: Known::default(),
             timers: BTreeSet::new(),
             tmps: BTreeMap::new(),
             old_tmps: BTreeMap::new(),
@@ -323,7 +324,9 @@ impl Agent {
             servers: VecDeque::new(),
             closing: Closing::No,
             config,
-        }
+        };
+        agent.know_settings();
+        agent
     }
 
     /// What it was made with, with the settings as they were last read.
@@ -343,7 +346,7 @@ impl Agent {
 
     fn report(&mut self, level: Level, text: String) {
         let mut text = text.replace(['\n', '\r'], " ");
-        self.secrets().redact(&mut text);
+        self.known.secrets().redact(&mut text);
         self.effects
             .push_back(Owned::Report(Report { level, text }));
     }

@@ -275,7 +275,7 @@ impl Agent {
         let Some(session) = self.sessions.get(&key) else {
             return self.side.answer(asked, Err(gone()));
         };
-        let redact = |text: &mut String| self.secrets().redact(text);
+        let redact = |text: &mut String| self.known.secrets().redact(text);
         let told = goal_told(session.engine.goal(), &self.config.limits, &redact);
         let store = session.store;
         let place = self
@@ -351,7 +351,7 @@ impl Agent {
             goal: session.engine.goal(),
             sandbox: self.sandbox_told(session),
         };
-        let redact = |text: &mut String| self.secrets().redact(text);
+        let redact = |text: &mut String| self.known.secrets().redact(text);
         Ok(session.status.snapshot(facts, &self.config.limits, redact))
     }
 
@@ -362,7 +362,7 @@ impl Agent {
             return None;
         }
         if let Some(reason) = &mut outcome.reason {
-            self.secrets().redact(reason);
+            self.known.secrets().redact(reason);
             let kept = super::fit::cut_json(reason, 2048).len();
             reason.truncate(kept);
         }

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The parts of an absolute `http` or `https` URL.
+/// The parts of an absolute URL with an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts<'a> {
     scheme: &'a str,
@@ -14,11 +14,15 @@ struct Parts<'a> {
     path: &'a str,
 }
 
+/// Those of an `http` or `https` URL.
 fn parts(url: &str) -> Option<Parts<'_>> {
+    let web =
+        |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    parts_of_any(url).filter(|parts| web(parts.scheme))
+}
+
+fn parts_of_any(url: &str) -> Option<Parts<'_>> {
     let (scheme, rest) = url.split_once("://")?;
-    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
-        return None;
-    }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let host = authority.rsplit('@').next().unwrap_or(authority);
@@ -97,26 +101,30 @@ pub(super) fn of_path(path: &str) -> String {
     uri
 }
 
-/// What of a URL must not be shown: what stands before `@`, the values of its query, and parts of its
-/// path that look like keys.
-pub(super) fn secrets(url: &str) -> impl Iterator<Item = &str> {
+/// What of a URL of any scheme must not be shown, each with what it is called: what stands before `@` (a `password`),
+/// the values of its query, and parts of its path that look like keys (no name).
+pub(super) fn secrets(url: &str) -> impl Iterator<Item = (&str, &str)> {
     let login = login(url);
     let password = login.and_then(|login| login.split_once(':'));
     let password = password.map(|(_, password)| password);
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let values = query
         .split(['&', '#'])
-        .filter_map(|pair| pair.split_once('=').map(|(_, value)| value));
-    let path = parts(url).map_or("", |it| it.path);
+        .filter_map(|pair| pair.split_once('='));
+    let path = parts_of_any(url).map_or("", |it| it.path);
     let path = path.split(['?', '#']).next().unwrap_or("").split('/');
     let key = |part: &&str| part.len() >= 20 && part.bytes().any(|byte| byte.is_ascii_digit());
-    let keys = path.filter(key);
-    login.into_iter().chain(password).chain(values).chain(keys)
+    let keys = path.filter(key).map(|key| ("", key));
+    let login = login.into_iter().chain(password);
+    login
+        .map(|text| ("password", text))
+        .chain(values)
+        .chain(keys)
 }
 
 /// What stands before `@`.
 pub(super) fn login(url: &str) -> Option<&str> {
-    let (login, _) = parts(url)?.authority.rsplit_once('@')?;
+    let (login, _) = parts_of_any(url)?.authority.rsplit_once('@')?;
     Some(login)
 }
 
@@ -189,9 +197,11 @@ mod tests {
     #[test]
     fn logins_and_values_of_a_query_are_secret() {
         let found: Vec<_> = secrets("https://me:pw@h/a?key=abc&x=1#f").collect();
-        assert_eq!(found, ["me:pw", "pw", "abc", "1"]);
+        let login = [("password", "me:pw"), ("password", "pw")];
+        assert_eq!(found, [login[0], login[1], ("key", "abc"), ("x", "1")]);
+        assert_eq!(secrets("pg://me:pw@h/a").collect::<Vec<_>>(), login);
         let found: Vec<_> = secrets("https://h/mcp/0123456789abcdefghij/sse#f").collect();
-        assert_eq!(found, ["0123456789abcdefghij"]);
+        assert_eq!(found, [("", "0123456789abcdefghij")]);
         for (text, expected) in [
             ("a%2Fb", Some("a/b")),
             ("a%", None),

@@ -1,6 +1,8 @@
 //! One MCP server as somebody named it: what to run or where to ask, with what. Holds its secrets
 //! and shows none of them.
 
+mod hiding;
+
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -8,8 +10,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -169,7 +169,7 @@ impl Entry {
             secrets: Vec::new(),
             way,
         };
-        entry.secrets = entry.find_secrets();
+        entry.secrets = hiding::said(&entry.way);
         Ok(entry)
     }
 
@@ -218,6 +218,12 @@ impl Entry {
         }
     }
 
+    /// What of it is a key wherever it is met: who reads the list of processes meets it outside of
+    /// what the server says. Not of a value that could be an ordinary word.
+    pub fn keys(&self) -> Vec<Secret> {
+        hiding::keys(&self.way)
+    }
+
     /// What is run or asked, on one line, without what must not be shown.
     pub fn describe(&self) -> String {
         let mut text = match &self.way {
@@ -255,7 +261,7 @@ impl Entry {
         };
         for (name, value) in pairs {
             // A program that is asked for a password is a program.
-            let key = is_telling(name) && !name.to_ascii_uppercase().ends_with("ASKPASS");
+            let key = hiding::is_telling(name) && !name.to_ascii_uppercase().ends_with("ASKPASS");
             let hidden = kind == "header" || key;
             let value = if hidden {
                 "[not shown]"
@@ -265,66 +271,6 @@ impl Entry {
             line(kind, &format!("{name}={value}"));
         }
         text
-    }
-
-    fn find_secrets(&self) -> Vec<Secret> {
-        let mut secrets = Vec::new();
-        match &self.way {
-            Way::Stdio { args, env, .. } => {
-                // A folder that a server is told of is in all that it says of its files.
-                let plain = |name: &str, value: &Secret| {
-                    value.reveal().starts_with('/') && !is_telling(name)
-                };
-                let env = env.iter().filter(|(name, value)| !plain(name, value));
-                secrets.extend(env.map(|(_, value)| value.clone()));
-                let mut named = false;
-                for arg in args {
-                    let (flag, value) = arg.split_once('=').unwrap_or((arg, ""));
-                    let value = if named { arg.as_str() } else { value };
-                    let telling = is_telling(flag);
-                    if (named || telling) && !value.is_empty() {
-                        secrets.push(Secret::new("argument", value));
-                    }
-                    named = telling && arg.starts_with('-') && !arg.contains('=');
-                    // A header stands behind whatever flag.
-                    if let Some((name, value)) = arg.split_once(": ")
-                        && is_telling(name)
-                    {
-                        let bare = value.split_once(' ').map_or(value, |(_, bare)| bare);
-                        secrets.push(Secret::new("argument", value.trim()));
-                        secrets.push(Secret::new("argument", bare.trim()));
-                    }
-                    if address::is_http(arg) {
-                        secrets.extend(address::secrets(arg).map(|it| Secret::new("argument", it)));
-                    }
-                }
-            }
-            Way::Http { url, headers } | Way::Sse { url, headers } => {
-                for (_, value) in headers {
-                    secrets.push(value.clone());
-                    // A server that shows what it was sent may show it without its scheme.
-                    if let Some((_, key)) = value.reveal().split_once(' ') {
-                        secrets.push(Secret::new(value.name(), key.trim()));
-                    }
-                }
-                for text in address::secrets(url) {
-                    let decoded = address::decoded(text);
-                    secrets.extend(decoded.map(|text| Secret::new("address", text)));
-                    secrets.push(Secret::new("address", text));
-                }
-                // What HTTP makes of a login.
-                if let Some(login) = address::login(url) {
-                    let colon = if login.contains(':') { "" } else { ":" };
-                    let sent = STANDARD.encode(format!("{login}{colon}"));
-                    secrets.push(Secret::new("address", sent));
-                }
-            }
-        }
-        let spelled: Vec<Secret> = secrets.iter().filter_map(in_json).collect();
-        secrets.extend(spelled);
-        // The longest first: one may be part of another.
-        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.reveal().len()));
-        secrets
     }
 }
 
@@ -346,24 +292,6 @@ fn printable(text: &str) -> String {
         }
     }
     shown
-}
-
-/// The secret as it stands in a JSON text, if that is another spelling: some writers escape `/` too.
-fn in_json(secret: &Secret) -> Option<Secret> {
-    let plain = secret.reveal();
-    let escaped = plain
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('/', "\\/");
-    (escaped != plain).then(|| Secret::new(secret.name(), escaped))
-}
-
-/// Whether a flag of this name is followed by something that must not be shown.
-fn is_telling(flag: &str) -> bool {
-    let flag = flag.to_ascii_lowercase();
-    ["key", "token", "secret", "pass", "auth", "header", "cred"]
-        .iter()
-        .any(|word| flag.contains(word))
 }
 
 fn checked(way: Way) -> Result<Way, EntryFault> {
@@ -569,69 +497,5 @@ mod tests {
         let other = stdio("x", &[], &[("B", "2"), ("A", "1")]);
         assert_eq!(of(one.clone()), of(other));
         assert_eq!(Entry::new("b", one.clone()).unwrap().digest(), of(one));
-    }
-
-    #[test]
-    fn no_secret_of_an_entry_is_shown() {
-        let way = stdio(
-            "x",
-            &[
-                "--token",
-                "tok-123456",
-                "--api-key=key-123456",
-                "/a/path/that/is/long",
-            ],
-            &[("PASSWORD", "pw-1234567")],
-        );
-        let entry = Entry::new("a", way).unwrap();
-        let mut text = String::from("tok-123456 key-123456 pw-1234567 /a/path/that/is/long");
-        entry.redact(&mut text);
-        assert_eq!(
-            text,
-            "[redacted] [redacted] [redacted] /a/path/that/is/long"
-        );
-        assert_eq!(format!("{entry:?}"), "Entry(\"a\", stdio)");
-        let paths = stdio(
-            "x",
-            &[],
-            &[("ROOT", "/home/me/a"), ("KEY_FILE", "/etc/key")],
-        );
-        let mut text = String::from("/home/me/a/b /etc/key");
-        Entry::new("a", paths).unwrap().redact(&mut text);
-        assert_eq!(text, "/home/me/a/b [redacted]");
-        let spelled = stdio("x", &[], &[("A", "a/b\"cdefg")]);
-        let mut text = String::from(r#"a/b"cdefg a\/b\"cdefg"#);
-        Entry::new("a", spelled).unwrap().redact(&mut text);
-        assert_eq!(text, "[redacted] [redacted]");
-        let sent = "https://tok%2Fen-0123@h/0123456789abcdefghij/sse";
-        let mut text = format!("{sent} tok/en-0123 dG9rJTJGZW4tMDEyMzo=");
-        let entry = Entry::new("a", http(sent, &[])).unwrap();
-        entry.redact(&mut text);
-        assert_eq!(
-            text,
-            "https://[redacted]@h/[redacted]/sse [redacted] [redacted]"
-        );
-        let bridge = [
-            "https://me:password@h/?key=abcdefgh",
-            "-H",
-            "Authorization: Bearer sk-12345678",
-        ];
-        let mut text = format!("{} sk-12345678", bridge.join(" "));
-        Entry::new("a", stdio("x", &bridge, &[]))
-            .unwrap()
-            .redact(&mut text);
-        assert_eq!(
-            text,
-            "https://[redacted]@h/?key=[redacted] -H Authorization: [redacted] [redacted]"
-        );
-        let url = "https://me:password@h/?key=abcdefgh";
-        let entry = Entry::new("b", http(url, &[("Authorization", "Bearer sk-12345678")])).unwrap();
-        let mut text = format!("{url} Bearer sk-12345678, sk-12345678");
-        entry.redact(&mut text);
-        assert_eq!(
-            text,
-            "https://[redacted]@h/?key=[redacted] [redacted], [redacted]"
-        );
-        assert_eq!(format!("{entry:?}"), "Entry(\"b\", http)");
     }
 }

@@ -14,6 +14,7 @@ use super::{Context, Entry};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
+use crate::secret::Secret;
 use crate::time::{Deadline, Timer};
 
 /// Who asks the servers, and what its person can be asked.
@@ -338,6 +339,13 @@ impl Hub {
         for server in &self.servers {
             server.entry.redact(text);
         }
+    }
+
+    /// Keys of the servers that were given to them: not of one that nobody has approved.
+    pub fn keys(&self) -> impl Iterator<Item = Secret> {
+        let given = |server: &&Server| !matches!(server.state, State::Pending | State::Disabled);
+        let servers = self.servers.iter().filter(given);
+        servers.flat_map(|server| server.entry.keys())
     }
 
     /// Names of the servers that wait to be approved.

@@ -308,7 +308,7 @@ impl Agent {
 
     /// A command is done, and says so.
     fn answer_command(&mut self, key: SessionKey, mut text: String) {
-        self.secrets().redact(&mut text);
+        self.known.secrets().redact(&mut text);
         self.with_engine(key, |engine, cx| engine.answer_command(cx, text));
     }
 

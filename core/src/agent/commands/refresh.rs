@@ -132,7 +132,7 @@ impl Agent {
             return;
         };
         let result = result.map_err(|mut why| {
-            self.secrets().redact(&mut why);
+            self.known.secrets().redact(&mut why);
             format!("Nothing is changed: {why}")
         });
         match (asked, result) {

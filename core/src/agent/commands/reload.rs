@@ -62,7 +62,6 @@ impl Agent {
             return Err(fault.clone());
         }
         self.forget_if_logged_out(&mut settings);
-        self.retire_keys();
         let old = mem::replace(&mut self.config.settings, settings);
         let rules = match self.rules() {
             Ok(rules) => rules,
@@ -71,7 +70,8 @@ impl Agent {
                 return Err(why);
             }
         };
-        let (web, secrets) = (self.web(), self.secrets());
+        self.know_settings();
+        let web = self.web();
         let writable = self.writable().to_vec();
         let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for key in keys {
@@ -79,15 +79,13 @@ impl Agent {
                 continue;
             };
             let axes = session.axes.clone();
-            let (rules, secrets) = (rules.clone(), secrets.clone());
-            let writable = writable.clone();
+            let (rules, writable) = (rules.clone(), writable.clone());
             // A script goes on where it is.
             let brain = (axes.model != models::SCRIPT).then(|| self.brain_or_nobody(&axes));
             let window = context_window(&self.config.settings, &axes.model);
             self.with_engine(key, |engine, cx| {
                 engine.set_rules(cx, rules);
                 engine.set_web(web);
-                engine.set_secrets(secrets);
                 engine.set_writable(writable);
                 if let Some(brain) = brain {
                     engine.set_brain(brain, window);

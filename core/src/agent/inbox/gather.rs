@@ -138,7 +138,7 @@ impl Agent {
             News::Failed(fault) => Err(fault),
             News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
         };
-        let secrets = self.secrets();
+        let secrets = self.known.secrets().clone();
         let Some(desk) = self.desk_of(store) else {
             return;
         };

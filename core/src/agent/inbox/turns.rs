@@ -242,7 +242,7 @@ impl Agent {
             | Ending::Refusal
             | Ending::Cancelled => String::new(),
         };
-        self.secrets().redact(&mut error);
+        self.known.secrets().redact(&mut error);
         let Some(stored) = self.stores.get_mut(&store) else {
             return;
         };

@@ -117,11 +117,9 @@ impl Agent {
                 true => core::mem::take(&mut launches.held),
                 false => Vec::new(),
             };
-            self.with_servers(key, |hub, cx| {
-                for name in held {
-                    hub.decide(cx, &name, true);
-                }
-            });
+            for name in held {
+                self.decide_server(key, &name, true);
+            }
         }
         self.ask_to_launch(key);
     }
@@ -271,7 +269,7 @@ impl Agent {
             allowed.insert((name.into(), digest.clone()));
         }
         if may_run {
-            self.with_servers(key, |hub, cx| hub.decide(cx, name, true));
+            self.decide_server(key, name, true);
         }
         self.after_launch_card(key);
     }
@@ -283,7 +281,7 @@ impl Agent {
             let launches = &mut session.servers.project.launches;
             launches.settle(name);
             launches.allowed.retain(|(allowed, _)| allowed != name);
-            self.with_servers(key, |hub, cx| hub.decide(cx, name, false));
+            self.decide_server(key, name, false);
         }
         self.after_launch_card(key);
     }

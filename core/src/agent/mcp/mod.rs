@@ -183,8 +183,15 @@ impl Agent {
                 hub.add(cx, entry, Launch::Now, &asks, &cwd);
             }
         });
+        self.know_servers(key);
         self.read_project_servers(key);
         self.after_launch_card(key);
+    }
+
+    /// The person decided on a server of the project's file.
+    fn decide_server(&mut self, key: SessionKey, name: &str, approved: bool) {
+        self.with_servers(key, |hub, cx| hub.decide(cx, name, approved));
+        self.know_servers(key);
     }
 
     /// Lends the servers of a session what they need, and passes on what they say.

@@ -248,6 +248,7 @@ impl Agent {
                 hub.add(cx, entry, launch, &client, &cwd);
             }
         });
+        self.know_servers(key);
         self.ask_to_launch(key);
     }
 

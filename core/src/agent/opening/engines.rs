@@ -14,7 +14,6 @@ use crate::engine::{
     system_prompt,
 };
 use crate::permission::Rules;
-use crate::secret::{Secret, Secrets};
 use crate::settings::{Permissions, Settings};
 use crate::tools::{Web, Workspace};
 use crate::wire::text::cut;
@@ -122,7 +121,7 @@ impl Agent {
                 workspace.custom.clone_from(&self.config.tools);
                 workspace.sandbox = self.sandbox(&id);
                 workspace.web = self.web();
-                workspace.secrets = self.secrets();
+                workspace.secrets = self.known.secrets().clone();
                 workspace.closed = self.config.workspace_only;
                 workspace
             },
@@ -139,22 +138,6 @@ impl Agent {
             delivery: axes.preset == Preset::Delivery,
         };
         Ok(Engine::new(setup, &self.config.limits))
-    }
-
-    /// The keys that nothing of may be shown: those that are used, and those that were.
-    pub(in crate::agent) fn secrets(&self) -> Secrets {
-        let settings = &self.config.settings;
-        let keys = settings
-            .providers
-            .iter()
-            .filter_map(|it| it.api_key.as_ref());
-        let mut known: Vec<Secret> = Vec::new();
-        for secret in keys.chain(&settings.secrets).chain(&self.retired) {
-            if !known.contains(secret) {
-                known.push(secret.clone());
-            }
-        }
-        Secrets::new(known)
     }
 
     /// What of the web the tools of sessions may read.

@@ -648,6 +648,7 @@ fn what_the_tools_may_not_read_is_not_frozen_and_no_key_is() {
         settings.permissions.deny.push("Read(secret/**)".into());
         let key = crate::secret::Secret::new("K", "sk-abcdefgh12345678");
         settings.secrets.push(key);
+        world.agent.know_settings();
         let mut world = world.session();
         let more = format!(",\"text\":\"see @{path}\"");
         let line = world.asks("inbox/enqueue", &more).expect("an answer");
