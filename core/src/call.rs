@@ -397,11 +397,11 @@ pub struct Append {
     pub path: String,
     /// The root it must stay beneath, links resolved; made if it is missing.
     pub beneath: String,
-    /// The bytes; not empty.
+    /// The bytes; none, if what the file holds by now is to be made durable.
     pub bytes: Vec<u8>,
-    /// Whether they must survive a loss of power: then `Done` comes after the file is synced, and
-    /// where it or a folder above it was made, that folder too. A failed sync is never repeated:
-    /// the machine stops to use the file.
+    /// Whether they, and all before them, must survive a loss of power: then `Done` comes after the
+    /// file is synced, and where it or a folder above it was made, that folder too. A failed sync is
+    /// never repeated: the machine appends no more, unless the file was replaced as a whole since.
     pub durable: bool,
 }
 

@@ -2,9 +2,12 @@
 //! title, and it can be taken back.
 
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
+use super::content::Attachment;
 use super::dispatch::read_only_session;
-use super::session::{Preparing, files_to_save};
+use super::session::Preparing;
 use super::{Agent, Owner, content, links};
 use crate::call::{Call, Expect, News, Write};
 use crate::engine::Message;
@@ -65,53 +68,44 @@ impl Agent {
         };
         let root = session.root.clone();
         self.prompt_may_launch(key);
-        self.set_title(key, &prompt);
+        let title = content::title(&prompt, self.config.limits.max_session_title);
         let message = Message {
             parts: prompt.parts,
             shown: prompt.shown,
             item: None,
         };
-        if prompt.files.is_empty() {
-            return self.with_engine(key, |engine, cx| engine.prompt(cx, message));
-        }
         let mut preparing = Preparing {
             message,
+            title,
             writing: Default::default(),
         };
-        for (file, ignore) in files_to_save(prompt.files) {
-            let call = Call::Write(Write {
-                path: format!("{root}/{}", file.path),
-                beneath: Some(root.clone()),
-                bytes: file.bytes,
-                expect: if ignore {
-                    Expect::Absent
-                } else {
-                    Expect::Anything
-                },
-                parents: true,
-                private: false,
-            });
+        for (call, path) in saves(&root, prompt.files) {
             let id = self.start(Owner::Preparing(key), call);
-            preparing.writing.insert(id, (!ignore).then_some(file.path));
+            preparing.writing.insert(id, path);
+        }
+        if preparing.writing.is_empty() {
+            return self.begin_turn(key, preparing);
         }
         if let Some(session) = self.sessions.get_mut(&key) {
             session.preparing = Some(preparing);
         }
     }
 
+    /// All that belongs to a prompt is there.
+    fn begin_turn(&mut self, key: SessionKey, prepared: Preparing) {
+        self.set_title(key, prepared.title);
+        self.with_engine(key, |engine, cx| engine.prompt(cx, prepared.message));
+    }
+
     /// The first words that a person says name the session.
-    pub(super) fn set_title(&mut self, key: SessionKey, prompt: &content::Prompt) {
+    pub(super) fn set_title(&mut self, key: SessionKey, title: String) {
         let Some(session) = self
             .sessions
             .get_mut(&key)
-            .filter(|session| !session.titled)
+            .filter(|session| !session.titled && !title.is_empty())
         else {
             return;
         };
-        let title = content::title(prompt, self.config.limits.max_session_title);
-        if title.is_empty() {
-            return;
-        }
         session.titled = true;
         if let Some(stored) = self.stores.get_mut(&session.store) {
             stored.summary.title.clone_from(&title);
@@ -150,7 +144,7 @@ impl Agent {
         if preparing.writing.is_empty()
             && let Some(preparing) = session.preparing.take()
         {
-            self.with_engine(key, |engine, cx| engine.prompt(cx, preparing.message));
+            self.begin_turn(key, preparing);
         }
     }
 
@@ -182,4 +176,35 @@ impl Agent {
         // A cancelled turn has more room, so that its end is not held up.
         self.flush(key);
     }
+}
+
+/// The calls that save what came with a message beneath `root`, each with the path that the message
+/// names it by; none for the file that keeps them out of version control.
+pub(super) fn saves(
+    root: &str,
+    files: Vec<Attachment>,
+) -> impl Iterator<Item = (Call, Option<String>)> {
+    let ignore = (!files.is_empty()).then(|| Attachment {
+        path: format!("{}/.gitignore", content::FOLDER),
+        bytes: b"*\n".to_vec(),
+    });
+    let ignore = ignore.into_iter().map(|file| (file, None));
+    let files = files.into_iter().map(|file| {
+        let path = file.path.clone();
+        (file, Some(path))
+    });
+    ignore.chain(files).map(move |(file, path)| {
+        let call = Call::Write(Write {
+            path: format!("{root}/{}", file.path),
+            beneath: Some(root.into()),
+            bytes: file.bytes,
+            expect: match path {
+                Some(_) => Expect::Anything,
+                None => Expect::Absent,
+            },
+            parents: true,
+            private: false,
+        });
+        (call, path)
+    })
 }

@@ -5,7 +5,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::commands::{Calling, Refreshing, Scan, Shelf};
-use super::content::Attachment;
 use super::editor::Editor;
 use super::mcp::Servers;
 use super::options::Axes;
@@ -141,6 +140,8 @@ impl Asking {
 /// A prompt whose attachments are being saved.
 pub(super) struct Preparing {
     pub(super) message: Message,
+    /// What the session is called from then on, if it has no title.
+    pub(super) title: String,
     /// Being written, with the path that the prompt names.
     pub(super) writing: BTreeMap<CallId, Option<String>>,
 }
@@ -152,16 +153,4 @@ impl Preparing {
             text.push_str(&alloc::format!("\n\n[@{path} could not be saved: {why}]"));
         }
     }
-}
-
-/// The files of a prompt, with the file that keeps them out of version control.
-pub(super) fn files_to_save(files: Vec<Attachment>) -> impl Iterator<Item = (Attachment, bool)> {
-    let ignore = (!files.is_empty()).then(|| Attachment {
-        path: alloc::format!("{}/.gitignore", super::content::FOLDER),
-        bytes: b"*\n".to_vec(),
-    });
-    ignore
-        .into_iter()
-        .map(|file| (file, true))
-        .chain(files.into_iter().map(|file| (file, false)))
 }

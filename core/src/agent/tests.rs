@@ -242,7 +242,7 @@ fn a_cancel_while_attachments_are_saved_ends_the_turn_and_late_news_do_nothing()
     let mut world = World::new(HANG).session();
     world.held = |call| matches!(call, Call::Write(_));
     let image = format!("{{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"{PNG}\"}}");
-    world.prompt(&image);
+    world.prompt(&format!("{{\"type\":\"text\",\"text\":\"look\"}},{image}"));
     assert_eq!(world.open.len(), 2);
     world.cancel();
     world.sees_only(CANCELLED);
@@ -251,6 +251,9 @@ fn a_cancel_while_attachments_are_saved_ends_the_turn_and_late_news_do_nothing()
     assert!(world.open.is_empty());
     assert_eq!(world.lines, Vec::<String>::new());
     world.go();
+    // Nothing is remembered of the first, so it is not what the session is called by.
+    let line = world.sees("session_info_update");
+    assert!(line.contains("\"title\":\"go\""), "{line}");
     world.sees("agent_message_chunk");
 }
 

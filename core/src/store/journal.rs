@@ -195,7 +195,7 @@ impl Journal {
     }
 
     /// Makes all that the file holds safe, what an earlier process wrote too; the place says when it
-    /// is. Costs an empty line, once, in a file that nothing was made safe in yet.
+    /// is. If nothing was made safe yet and nothing waits to be, the file is synced as it is.
     pub fn sync(&mut self) -> Place {
         if let Lane::Disk { .. } = self.lane
             && self.fault.is_none()
@@ -203,10 +203,13 @@ impl Journal {
         {
             self.pushed += 1;
             self.wanted = self.pushed;
-            self.torn = false;
-            self.pending.push(b'\n');
         }
         self.wanted
+    }
+
+    /// Whether something has to be made safe, and no call that is open does it.
+    fn lacks_sync(&self) -> bool {
+        self.open.is_none() && self.fault.is_none() && self.wanted > self.synced
     }
 
     /// The call that is due, if none is open and something waits.
@@ -237,11 +240,11 @@ impl Journal {
                 private: true,
             }));
         }
-        if self.pending.is_empty() {
+        let durable = self.lacks_sync();
+        if self.pending.is_empty() && !durable {
             return None;
         }
         let bytes = core::mem::take(&mut self.pending);
-        let durable = self.wanted > self.synced;
         self.open = Some(Open {
             upto: self.pushed,
             durable,
@@ -305,7 +308,10 @@ impl Journal {
 
     /// Whether nothing is written and nothing waits.
     pub fn is_idle(&self) -> bool {
-        self.open.is_none() && self.pending.is_empty() && self.files.is_empty()
+        self.open.is_none()
+            && self.pending.is_empty()
+            && self.files.is_empty()
+            && !self.lacks_sync()
     }
 
     /// Why it is closed.
@@ -483,19 +489,32 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_made_safe_by_an_empty_line_if_nothing_else_does_it() {
+    fn what_was_written_is_made_safe_without_a_line_if_nothing_else_does_it() {
         for torn in [false, true] {
             let mut journal = on_disk(torn);
             let place = journal.sync();
             assert_eq!(journal.sync(), place, "once");
-            assert_eq!(due(&mut journal), added("\n", true));
+            assert!(!journal.is_idle());
+            assert_eq!(due(&mut journal), added("", true));
+            assert_eq!(due(&mut journal), None, "it is open");
             assert_eq!(journal.is_safe(place), Safe::NotYet);
             journal.ended(Ok(()));
             assert_eq!(journal.is_safe(place), Safe::Yes);
+            assert!(journal.is_idle());
+            assert_eq!(due(&mut journal), None);
             journal.push(None, &Entry { n: 1 }, true);
-            assert_eq!(due(&mut journal), added("{\"n\":1}\n", true));
+            let line = if torn { "\n{\"n\":1}\n" } else { "{\"n\":1}\n" };
+            assert_eq!(due(&mut journal), added(line, true), "it is not glued");
             assert!(journal.sync() > place, "the one that comes does it");
         }
+        let mut journal = on_disk(false);
+        journal.push(None, &Entry { n: 1 }, false);
+        let place = journal.sync();
+        assert_eq!(due(&mut journal), added("{\"n\":1}\n", true), "with what waits");
+        journal.ended(Err(IoFault::new(IoKind::Full, "no space")));
+        assert_eq!(journal.is_safe(place), Safe::Never);
+        assert_eq!(due(&mut journal), None);
+        assert!(journal.is_idle());
         let mut journal = Journal::memory(1 << 20);
         let place = journal.sync();
         assert_eq!(journal.is_safe(place), Safe::Yes);

@@ -31,7 +31,8 @@ pub(super) struct Place {
 
 impl Place {
     /// The place of `real`, a path without links (its last part aside). With `beneath` it must be
-    /// under that root, and the way there is walked without following a link.
+    /// under that root, and the way there is walked without following a link. The root is a path
+    /// without links too: one that leads elsewhere by now was swapped since it was looked at.
     pub fn of(real: PathBuf, beneath: Option<&str>, parents: Parents) -> Result<Self, IoFault> {
         let shown = real.display().to_string();
         let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
@@ -41,7 +42,17 @@ impl Place {
             ));
         };
         let root = match beneath {
-            Some(root) => resolve::real(root)?,
+            Some(root) => {
+                let found = resolve::real(root)?;
+                if found != Path::new(root) {
+                    let found = found.display();
+                    return Err(IoFault::new(
+                        IoKind::Escapes,
+                        format!("the folder {root} leads to {found} now"),
+                    ));
+                }
+                found
+            }
             None => parent.ancestors().last().unwrap_or(parent).to_owned(),
         };
         let way = parent.strip_prefix(&root).map_err(|_| {
@@ -237,10 +248,10 @@ mod unix {
     impl Dir {
         pub fn walk(root: &Path, way: &Path, confined: bool, parents: Parents) -> io::Result<Self> {
             let make = parents != Parents::Expected;
-            let mut dir = match rustix::fs::open(root, ENTER, Mode::empty()) {
+            let mut dir = match open_root(root, confined) {
                 Err(Errno::NOENT) if parents == Parents::Private => {
                     make_root(root)?;
-                    rustix::fs::open(root, ENTER, Mode::empty())?
+                    open_root(root, confined)?
                 }
                 found => found?,
             };
@@ -366,6 +377,22 @@ mod unix {
                 done => Ok(done?),
             }
         }
+    }
+
+    /// A root; one that is confined to is a path without links, wherever the kernel can see to that.
+    fn open_root(root: &Path, confined: bool) -> rustix::io::Result<OwnedFd> {
+        #[cfg(target_os = "linux")]
+        if confined {
+            use rustix::fs::{CWD, ResolveFlags};
+            match rustix::fs::openat2(CWD, root, ENTER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+                // An old kernel, or a filter that knows no such call.
+                Err(Errno::NOSYS | Errno::PERM) => {}
+                found => return found,
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = confined;
+        rustix::fs::open(root, ENTER, Mode::empty())
     }
 
     fn enter(dir: &OwnedFd, way: &OsStr, flags: OFlags) -> io::Result<Dir> {

@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 
 use super::super::content::{self, Attachment};
 use super::super::dispatch::gone;
+use super::super::prompting::saves;
 use super::super::saving::StoreKey;
-use super::super::session::files_to_save;
 use super::super::vendor::no_session;
 use super::super::{Agent, Owner};
 use super::requests::{SOURCE, error, json};
 use super::{Then, shapes};
-use crate::call::{Call, Expect, FileKind, News, Outcome, Resolved, Write};
+use crate::call::{Call, FileKind, News, Outcome, Resolved};
 use crate::error::{IoFault, IoKind};
 use crate::ids::CallId;
 use crate::link;
@@ -91,28 +91,13 @@ impl Agent {
             return self.side.answer(gathering.asked, Err(error));
         };
         let (cwd, root) = (session.cwd.clone(), session.root.clone());
-        for (file, ignore) in files_to_save(files) {
-            let reference = gathering
-                .found
-                .iter_mut()
-                .find(|(r, _)| r.path == file.path);
-            if let Some((_, found)) = reference {
+        for (reference, found) in &mut gathering.found {
+            if let Some(file) = files.iter().find(|file| file.path == reference.path) {
                 *found = Some(Found::Attachment(Some(file.bytes.clone())));
             }
-            let call = Call::Write(Write {
-                path: format!("{root}/{}", file.path),
-                beneath: Some(root.clone()),
-                bytes: file.bytes,
-                expect: if ignore {
-                    Expect::Absent
-                } else {
-                    Expect::Anything
-                },
-                parents: true,
-                private: false,
-            });
+        }
+        for (call, path) in saves(&root, files) {
             let id = self.start(Owner::Inbox(store), call);
-            let path = (!ignore).then_some(file.path);
             gathering.calls.insert(id, Errand::Save(path));
         }
         for (at, (reference, found)) in gathering.found.iter().enumerate() {

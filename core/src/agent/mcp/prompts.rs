@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::agent::Agent;
-use crate::agent::content::Prompt;
+use crate::agent::content::{self, Prompt};
 use crate::engine::Message;
 use crate::engine::record::{Record, Shown};
 use crate::ids::{CallId, SessionKey};
@@ -65,7 +65,8 @@ impl Agent {
                     parts: Vec::from([Part::Text(typed.clone())]),
                     ..Prompt::default()
                 };
-                self.set_title(key, &said);
+                let title = content::title(&said, self.config.limits.max_session_title);
+                self.set_title(key, title);
                 let message = Message {
                     parts: Vec::from([Part::Text(text)]),
                     shown: Some(Vec::from([Shown::Text(typed)])),

@@ -182,6 +182,21 @@ fn items_run_after_the_turn_in_order_inside_the_same_prompt() {
 }
 
 #[test]
+fn every_line_of_a_transcript_is_an_object_also_when_a_message_came_before_the_first_prompt() {
+    let mut world = world(&Disk::default(), &says(3)).session();
+    world.enqueues("one");
+    world.go();
+    world.sees(DONE);
+    let disk = world.ends();
+    let transcript = disk.files.get(&format!("/h/sessions/{SESSION}/transcript.jsonl"));
+    let text = str::from_utf8(transcript.expect("it is there")).expect("it is text");
+    for line in text.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        assert!(line["at"].is_u64() && line["type"].is_string(), "{line}");
+    }
+}
+
+#[test]
 fn an_answer_waits_for_the_disk_and_so_does_the_items_turn() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.held = is_append;
