@@ -180,6 +180,9 @@ pub struct Limits {
     pub max_inbox_reason: usize,
     /// Longest journal of an inbox that is read, bytes; a longer one is not touched.
     pub max_inbox_file: u64,
+    /// Longest line of an inbox's journal that is read, bytes: no less than the longest item and what
+    /// is kept beside it. A longer one is a damaged one.
+    pub max_inbox_line: usize,
     /// Bytes of an inbox's journal that may be of no use, beyond as many as are of use, before it is
     /// written anew.
     pub max_inbox_waste: u64,
@@ -365,6 +368,7 @@ impl Default for Limits {
             max_inbox_frozen: 2 << 20,
             max_inbox_reason: 512,
             max_inbox_file: 256 << 20,
+            max_inbox_line: 8 << 20,
             max_inbox_waste: 1 << 20,
             max_goal_objective: 16 << 10,
             max_goal_text: 2048,

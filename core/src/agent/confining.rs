@@ -102,9 +102,27 @@ impl Agent {
     pub(super) fn sandbox(&self, id: &SessionId) -> Option<Sandbox> {
         let (policy, host) = (self.config.sandbox, &self.config.host);
         host.sandbox.confines_files().then(|| Sandbox {
-            tmp: format!("{}/reasonix-{id}", host.tmp.trim_end_matches('/')),
+            tmp: self.tmp(id),
             writable: self.writable().to_vec(),
             network: policy.network(host.sandbox),
+        })
+    }
+
+    /// The folder for temporary files of a session.
+    fn tmp(&self, id: &SessionId) -> String {
+        format!(
+            "{}/reasonix-{id}",
+            self.config.host.tmp.trim_end_matches('/')
+        )
+    }
+
+    /// Removes what an agent that was killed left of a session's temporary files: its lock is held, so
+    /// nobody uses them. None if nothing can be left: only ids that are ours name such folders.
+    pub(super) fn left_tmp(&self, id: &SessionId) -> Option<Call> {
+        let tmp = &self.config.host.tmp;
+        (id.is_v4() && !tmp.is_empty()).then(|| Call::RemoveTree {
+            path: self.tmp(id),
+            beneath: self.config.host.tmp.clone(),
         })
     }
 

@@ -2,6 +2,7 @@
 //! by a load as it was seen. One that is open already is replayed as it stands; its turn goes on.
 
 mod faults;
+mod left;
 mod live;
 mod transcript;
 
@@ -73,7 +74,9 @@ enum Stage {
     Head,
     /// Its lock.
     Lock,
-    /// Its inbox.
+    /// That what a killed agent left of its temporary files is gone.
+    Tmp,
+    /// The next part of its inbox.
     Inbox,
     /// The rest of what opening needs.
     Setup,
@@ -177,10 +180,7 @@ impl Agent {
             at,
             max: piece.min(usize::try_from(left).unwrap_or(usize::MAX)),
         };
-        let id = self.start(Owner::Opening(key), call);
-        if let Some(opening) = self.openings.get_mut(&key) {
-            opening.store_call = Some(id);
-        }
+        self.call_opening(key, call);
     }
 
     /// An answer of the store for a session that is being read.
@@ -203,14 +203,14 @@ impl Agent {
             }
             (Stage::Lock, Ok(Outcome::Locked)) => {
                 loading.locked = true;
-                loading.stage = Stage::Inbox;
-                self.read_inbox(key);
+                loading.stage = Stage::Tmp;
+                match self.left_tmp(&id) {
+                    Some(call) => self.call_opening(key, call),
+                    None => self.read_inbox(key),
+                }
             }
-            (Stage::Inbox, outcome) => {
-                loading.inbox = inbox_found(outcome);
-                loading.stage = Stage::Setup;
-                self.resolve_cwd(key);
-            }
+            (Stage::Tmp, _) => self.read_inbox(key),
+            (Stage::Inbox, outcome) => self.inbox_part(key, outcome),
             (Stage::Lock, Ok(Outcome::Held(holder))) => {
                 self.refuse_opening(key, session_locked(&id, &holder));
             }
@@ -233,21 +233,8 @@ impl Agent {
         }
     }
 
-    /// Reads the inbox, which nobody else can change now.
-    fn read_inbox(&mut self, key: RequestKey) {
-        let Some(opening) = self.openings.get(&key) else {
-            return;
-        };
-        let Some(files) = self.files(&opening.id) else {
-            return self.refuse_lost(key);
-        };
-        let max = self.config.limits.max_inbox_file;
-        let call = Call::ReadAt {
-            path: files.inbox(),
-            beneath: files.home,
-            at: 0,
-            max: usize::try_from(max).unwrap_or(usize::MAX),
-        };
+    /// Begins a call that the request waits for.
+    fn call_opening(&mut self, key: RequestKey, call: Call) {
         let id = self.start(Owner::Opening(key), call);
         if let Some(opening) = self.openings.get_mut(&key) {
             opening.store_call = Some(id);
@@ -305,21 +292,6 @@ impl Agent {
             path: files.lock(),
             beneath: files.home,
         };
-        let call = self.start(Owner::Opening(key), call);
-        if let Some(opening) = self.openings.get_mut(&key) {
-            opening.store_call = Some(call);
-        }
-    }
-}
-
-/// What was found of an inbox; none if there is none.
-fn inbox_found(outcome: Result<Outcome, IoFault>) -> Option<inbox::Left> {
-    match outcome {
-        Ok(Outcome::Part(part)) if part.bytes.len() as u64 == part.size => {
-            Some(inbox::Left::Bytes(part.bytes))
-        }
-        Ok(_) => Some(inbox::Left::Unreadable("its file is too long".into())),
-        Err(fault) if fault.kind == IoKind::NotFound => None,
-        Err(fault) => Some(inbox::Left::Unreadable(fault.message)),
+        self.call_opening(key, call);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | step | `session/new` | `session/load`, `session/resume` |
 //! | --- | --- | --- |
-//! | 1 | the working directory is resolved | the transcript's head is read, the lock is taken |
+//! | 1 | the working directory is resolved | the transcript's head is read, the lock is taken, the inbox is read |
 //! | 2 | the other folders are judged | the working directory is resolved, the other folders are judged |
 //! | 3 | the project's files are read, the lock is taken | the project's files are read |
 //! | 4 | the first records are written | the transcript is read, and replayed by a load |

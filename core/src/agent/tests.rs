@@ -1,6 +1,7 @@
 //! The whole agent, fed by hand: bytes of a client, news of calls, time.
 
 mod beyond;
+mod crowded;
 mod inbox;
 mod reopened;
 mod servers;

@@ -18,8 +18,8 @@ pub type Place = u64;
 ///
 /// What is pushed is taken at once and written in the order it came, by one call at a time: what is
 /// pushed while one is open goes with the next, so much of it shares one sync. The file can be
-/// replaced as a whole. A failed call closes the journal for good: what the file holds from then on
-/// is not known, and to try again could write a record twice.
+/// replaced as a whole. A failed call closes the journal: what the file holds from then on is not
+/// known, and to try again could write a record twice. Only a whole new file opens it again.
 #[derive(Debug)]
 pub struct Journal {
     lane: Lane,
@@ -179,6 +179,15 @@ impl Journal {
                 bytes,
             });
         }
+    }
+
+    /// Opens a journal that a failure closed, with all that the file has to hold: what that is is known
+    /// again when it is written. Who waited for a place was told by then.
+    pub fn renew(&mut self, bytes: Vec<u8>) {
+        self.fault = None;
+        self.pushed += 1;
+        self.wanted = self.pushed;
+        self.replace(bytes);
     }
 
     /// Bytes to keep under another name in the same folder, before anything else is written.
@@ -489,6 +498,33 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_that_failed_is_opened_by_a_whole_new_file_only() {
+        let mut journal = on_disk(false);
+        let lost = journal.push(None, &Entry { n: 1 }, true);
+        assert!(due(&mut journal).is_some());
+        journal.ended(Err(IoFault::new(IoKind::Full, "no space")));
+        assert_eq!(journal.is_safe(lost), Safe::Never);
+        for works in [false, true] {
+            journal.renew(b"whole\n".to_vec());
+            let place = journal.place();
+            let behind = journal.push(None, &Entry { n: 2 }, true);
+            assert_eq!(due(&mut journal), is("/s/t", "whole\n", true));
+            assert_eq!(journal.is_safe(place), Safe::NotYet);
+            journal.ended(match works {
+                true => Ok(()),
+                false => Err(IoFault::new(IoKind::Full, "no space")),
+            });
+            let safe = if works { Safe::Yes } else { Safe::Never };
+            assert_eq!(journal.is_safe(place), safe);
+            assert_eq!(journal.is_safe(behind) == Safe::Never, !works);
+        }
+        assert_eq!(due(&mut journal), added("{\"n\":2}\n", true));
+        journal.ended(Ok(()));
+        assert!(journal.is_idle());
+        assert_eq!(journal.size(), 6 + 8);
+    }
+
+    #[test]
     fn what_was_written_is_made_safe_without_a_line_if_nothing_else_does_it() {
         for torn in [false, true] {
             let mut journal = on_disk(torn);
@@ -510,7 +546,11 @@ mod tests {
         let mut journal = on_disk(false);
         journal.push(None, &Entry { n: 1 }, false);
         let place = journal.sync();
-        assert_eq!(due(&mut journal), added("{\"n\":1}\n", true), "with what waits");
+        assert_eq!(
+            due(&mut journal),
+            added("{\"n\":1}\n", true),
+            "with what waits"
+        );
         journal.ended(Err(IoFault::new(IoKind::Full, "no space")));
         assert_eq!(journal.is_safe(place), Safe::Never);
         assert_eq!(due(&mut journal), None);

@@ -37,13 +37,23 @@ use crate::error::IoFault;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::{Json, SessionId};
 use crate::protocol::{AgentSide, Asked};
-use crate::store::inbox::{Enqueued, Inbox, Recovery, hex};
+use crate::store::inbox::{Aside, Enqueued, Inbox, Reading, Recovery, hex};
 use crate::store::{Journal, Place, Safe, SessionFiles};
 use crate::wire::{RequestKey, RpcError};
 
 use gather::Gathering;
 use requests::Request;
 use turns::Running;
+
+/// The code of the notice that tells what was found of an inbox.
+const RECOVERED: &str = "inbox_recovered";
+
+/// What helps who is refused.
+const ASK_AGAIN: &str = "Nothing was changed: ask again when that is mended";
+
+/// What helps where nobody asked.
+const TRIED_AGAIN: &str =
+    "It is tried again with the next message, and when the next turn is over.";
 
 /// The inbox of one session, and all that waits at it.
 pub(super) struct Desk {
@@ -60,14 +70,16 @@ pub(super) struct Desk {
     session: Place,
     /// What goes on when a place is safe.
     waits: VecDeque<(Place, Then)>,
+    /// Which revisions of the inbox are on the disk when a place is safe.
+    kept_at: VecDeque<(Place, u64)>,
     /// The item whose turn runs.
     running: Option<Running>,
     /// How an earlier turn of the open prompt ended, if not simply.
     before: Option<Ending>,
     /// That nothing can be written was said.
     told: bool,
-    /// What the person should know when the session is open.
-    notice: Option<String>,
+    /// What the person should know, with its code: told as soon as the session is open.
+    notice: Option<(&'static str, String)>,
 }
 
 /// What goes on when the disk has it.
@@ -104,8 +116,8 @@ impl Then {
 
 /// What was found of an inbox on the disk.
 pub(super) enum Left {
-    /// Its bytes; none if there is none.
-    Bytes(Vec<u8>),
+    /// Its file, to the end; with the bytes to keep if it is damaged.
+    Read(Box<Reading>, Option<Aside>),
     /// It cannot be read; why.
     Unreadable(String),
 }
@@ -126,6 +138,7 @@ impl Desk {
             gathering: None,
             session: 0,
             waits: VecDeque::new(),
+            kept_at: VecDeque::new(),
             running: None,
             before: None,
             told: false,
@@ -137,11 +150,28 @@ impl Desk {
     pub(super) fn is_idle(&self) -> bool {
         self.journal.is_idle()
     }
+
+    /// What the inbox is now is on the disk when all is that was given to be written.
+    fn mark(&mut self) {
+        let mark = (self.journal.place(), self.inbox.revision());
+        self.kept_at.push_back(mark);
+        self.see_kept();
+    }
+
+    /// Tells the inbox what is on the disk by now.
+    fn see_kept(&mut self) {
+        while let Some((place, revision)) = self.kept_at.front()
+            && self.journal.is_safe(*place) == Safe::Yes
+        {
+            self.inbox.kept(*revision);
+            self.kept_at.pop_front();
+        }
+    }
 }
 
 impl Agent {
     /// The name of this run: another one for every process.
-    fn run_id(&self) -> String {
+    pub(super) fn run_id(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(b"run");
         hash.update(self.config.seed);
@@ -181,47 +211,46 @@ impl Agent {
         let Some(stored) = self.stores.get_mut(&store) else {
             return;
         };
-        let (bytes, unreadable) = match (&stored.read_only, found) {
+        let found = match (&stored.read_only, found) {
             (_, None) => return,
-            (_, Some(Left::Bytes(bytes))) if bytes.is_empty() => return,
-            (Some(why), Some(_)) => (Vec::new(), Some(why.clone())),
-            (None, Some(Left::Unreadable(why))) => (Vec::new(), Some(why)),
-            (None, Some(Left::Bytes(bytes))) => (bytes, None),
+            (_, Some(Left::Read(reading, _))) if reading.bytes() == 0 => return,
+            (Some(why), Some(_)) => Left::Unreadable(why.clone()),
+            (None, Some(found)) => found,
         };
         let id = SessionId::from(stored.summary.id.as_str());
-        let mut desk = match unreadable {
-            Some(why) => {
+        let mut desk = match found {
+            Left::Unreadable(why) => {
                 let notice = format!("The inbox cannot be used: {why}.");
                 let inbox = Inbox::unreadable(run, why, limits);
                 let mut desk = Desk::new(id, inbox, stored.files());
-                desk.notice = Some(notice);
+                desk.notice = Some((RECOVERED, notice));
                 desk
             }
-            None => {
+            Left::Read(reading, aside) => {
                 let Recovery {
                     inbox,
-                    aside,
                     rewrite,
                     lines,
                     findings,
                     ..
-                } = Inbox::recover(&bytes, &run, at, limits, |item| claims.of(&item.id));
+                } = reading.recover(at, |item| claims.of(&item.id));
                 let mut desk = Desk::new(id, inbox, stored.files());
-                if let Some(name) = aside {
+                if let Some((name, bytes)) = aside.map(Aside::end) {
                     desk.journal.keep_aside(&name, bytes);
                 }
                 if let Some(file) = rewrite {
                     desk.journal.replace(file);
                 }
                 desk.journal.push_lines(&lines, false);
-                desk.notice = match desk.inbox.read_only() {
+                let notice = match desk.inbox.read_only() {
                     Some(why) => Some(format!("The inbox cannot be used: {why}.")),
                     None => findings.notice(),
                 };
+                desk.notice = notice.map(|notice| (RECOVERED, notice));
                 desk
             }
         };
-        if let Some(notice) = &desk.notice {
+        if let Some((_, notice)) = &desk.notice {
             let text = format!("session {}: {notice}", desk.id);
             desk.told = desk.inbox.read_only().is_some();
             stored.desk = Some(Box::new(desk));
@@ -241,7 +270,22 @@ impl Agent {
                 desk.session = stored.journal.sync();
             }
             desk.journal.push_lines(&lines, durable);
+            if !lines.is_empty() {
+                desk.mark();
+            }
             self.save(store);
+            self.write_inbox(store);
+        }
+    }
+
+    /// An inbox that could not be written is written anew as a whole, with what comes next behind it:
+    /// what was in the way may be gone.
+    fn renew_inbox(&mut self, store: StoreKey) {
+        if let Some(desk) = self.desk_of(store)
+            && let Some(file) = desk.inbox.renewal()
+        {
+            desk.journal.renew(file);
+            desk.mark();
             self.write_inbox(store);
         }
     }
@@ -267,19 +311,29 @@ impl Agent {
             return;
         };
         desk.journal.ended(result);
-        if let Some(fault) = desk.journal.fault() {
-            let why = format!("{fault}");
-            desk.inbox.lost(why.as_str());
-            if !core::mem::replace(&mut desk.told, true) {
-                let text = format!(
-                    "the inbox of session {} is not saved any more: {why}",
-                    desk.id
-                );
-                self.report(Level::Error, text);
+        desk.see_kept();
+        match desk.journal.fault() {
+            None => desk.told = false,
+            Some(fault) => {
+                let why = format!("{fault}");
+                desk.kept_at.clear();
+                desk.inbox.lost(format!("{why}. {ASK_AGAIN}"));
+                if !core::mem::replace(&mut desk.told, true) {
+                    let text = format!(
+                        "the inbox of session {} is not saved any more: {why}",
+                        desk.id
+                    );
+                    let notice = format!("The inbox is not saved any more: {why}. {TRIED_AGAIN}");
+                    desk.notice = Some(("inbox_lost", notice));
+                    self.report(Level::Error, text);
+                }
             }
         }
         self.write_inbox(store);
         self.inbox_goes_on(store);
+        if let Some(session) = self.stores.get(&store).and_then(|stored| stored.session) {
+            self.announce_inbox(session);
+        }
     }
 
     /// Goes on with `then` when all that was given to be written is safe; at once if it is, or
@@ -305,10 +359,11 @@ impl Agent {
                 desk.journal.is_safe(*place),
                 stored.journal.is_safe(desk.session),
             ];
-            if both.contains(&Safe::NotYet) {
-                return;
-            }
-            let safe = both == [Safe::Yes; 2];
+            let safe = match both {
+                [Safe::Never, _] | [_, Safe::Never] => false,
+                [Safe::Yes, Safe::Yes] => true,
+                [Safe::NotYet, _] | [_, Safe::NotYet] => return,
+            };
             if let Some((_, then)) = desk.waits.pop_front() {
                 self.inbox_goes_on_with(store, then, safe);
             }
@@ -326,5 +381,30 @@ impl Agent {
         if let Some(store) = found {
             self.drop_request(store, key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::inbox::{Draft, Intent, NewItem};
+
+    #[test]
+    fn what_is_only_in_memory_is_kept_at_once() {
+        let inbox = Inbox::new("run", &crate::limits::Limits::default());
+        let mut desk = Desk::new(SessionId::from("s"), inbox, None);
+        let new = NewItem {
+            id: "a".into(),
+            intent: Intent::Steer,
+            source: "acp".into(),
+            key: None,
+            draft: Draft::plain("a"),
+        };
+        let done = desk.inbox.enqueue(1, new, true).expect("it is taken");
+        desk.journal.push_lines(&done.lines, true);
+        desk.mark();
+        assert!(desk.kept_at.is_empty());
+        desk.inbox.lost("nothing is written");
+        assert_eq!(desk.inbox.items().len(), 1);
     }
 }

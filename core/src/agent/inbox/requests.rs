@@ -157,6 +157,9 @@ impl Agent {
 
     fn serve(&mut self, store: StoreKey, asked: Asked<Vendor>, wish: Wish) {
         let at = self.inbox_time();
+        if !matches!(wish, Wish::List | Wish::Get(_)) {
+            self.renew_inbox(store);
+        }
         let Some(desk) = self.desk(store) else {
             return self.side.answer(asked, Err(gone()));
         };
@@ -289,7 +292,9 @@ impl Agent {
         let lost = || {
             let why = match (desk.inbox.read_only(), fault) {
                 (Some(why), _) => why.into(),
-                (None, Some(fault)) => format!("the session is not saved any more: {fault}"),
+                (None, Some(fault)) => {
+                    format!("the session is not saved any more: {fault}. Open it again")
+                }
                 (None, None) => "it is closed".into(),
             };
             error(&Refusal::ReadOnly { why }, false)

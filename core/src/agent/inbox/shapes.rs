@@ -50,11 +50,11 @@ pub(super) fn meta(item: &Item, inbox: &Inbox, session: &SessionId) -> ItemMeta 
     meta.source = Some(item.source.clone());
     meta.created_at = Some(date(item.created));
     meta.updated_at = Some(date(item.updated));
-    meta.preview = item.preview.clone();
+    meta.preview = item.preview().into();
     meta.byte_size = item.bytes() as u64;
     meta.checksum = hex(&item.checksum());
     meta.idempotency_key = item.key().map(String::from);
-    meta.refs = item.refs.iter().map(reference).collect();
+    meta.refs = item.refs().iter().map(reference).collect();
     if let Some(block) = &item.block {
         meta.block_code = Some(block.code.as_str().into());
         meta.block_reason = Some(block.reason.clone());

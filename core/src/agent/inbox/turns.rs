@@ -167,6 +167,9 @@ impl Agent {
             .get(&store)
             .is_some_and(|stored| stored.journal.fault().is_none());
         let open = session_is_open(self, key) && well && saved && !cancelled;
+        if open {
+            self.renew_inbox(store);
+        }
         let desk = self.desk(store)?;
         if !open || desk.inbox.next().is_none() {
             return Some(worse(desk.before.take(), ending));
@@ -281,13 +284,13 @@ impl Agent {
         self.keep(store, lines, false);
     }
 
-    /// What the person should know of the inbox of a session that was just opened.
+    /// What the person should know of the inbox of a session that is open.
     pub(in crate::agent) fn announce_inbox(&mut self, key: SessionKey) {
         let Some(store) = self.sessions.get(&key).map(|session| session.store) else {
             return;
         };
         let desk = self.desk_of(store);
-        let Some(notice) = desk.and_then(|desk| desk.notice.take()) else {
+        let Some((code, notice)) = desk.and_then(|desk| desk.notice.take()) else {
             return;
         };
         if let Some(mut session) = self.side.session(key) {
@@ -295,9 +298,7 @@ impl Agent {
             let mut chunk = ContentChunk::new(ContentBlock::text(text));
             chunk.meta = Meta::of(&NoticeMeta {
                 ours: NoticeOurs {
-                    notice: NoticeCode {
-                        code: "inbox_recovered",
-                    },
+                    notice: NoticeCode { code },
                 },
             });
             session.notify(&SessionUpdate::AgentMessageChunk(chunk));

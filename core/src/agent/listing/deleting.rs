@@ -22,6 +22,18 @@ use crate::wire::RpcError;
 pub(in crate::agent) struct Deleting {
     asked: Asked<DeleteSession>,
     id: SessionId,
+    /// Its lock is held, and what was left of its temporary files is being removed.
+    locked: bool,
+}
+
+impl Deleting {
+    fn new(asked: Asked<DeleteSession>, id: SessionId) -> Self {
+        Self {
+            asked,
+            id,
+            locked: false,
+        }
+    }
 }
 
 impl Agent {
@@ -47,7 +59,7 @@ impl Agent {
             Some(files) => {
                 let path = files.folder;
                 let call = self.start(Owner::Deleting, Call::Resolve { path });
-                self.deleting.insert(call, Deleting { asked, id });
+                self.deleting.insert(call, Deleting::new(asked, id));
             }
             None => self
                 .side
@@ -61,13 +73,16 @@ impl Agent {
             News::Failed(fault) => Err(fault),
             News::Opened(_) | News::Bytes { .. } | News::Fed(_) => return,
         };
-        let Some(Deleting { asked, id }) = self.deleting.remove(&call) else {
+        let Some(Deleting { asked, id, locked }) = self.deleting.remove(&call) else {
             return;
         };
         let Some(files) = self.files(&id) else {
             let response = DeleteSessionResponse::default();
             return self.side.answer(asked, Ok(response));
         };
+        if locked {
+            return self.delete_stored(asked, files);
+        }
         match outcome {
             Ok(Outcome::Resolved(found)) if found.link => {
                 let why = format!("the session {id} is a link: remove it by hand");
@@ -81,7 +96,7 @@ impl Agent {
                     max: self.config.limits.store_piece,
                 };
                 let call = self.start(Owner::Deleting, call);
-                self.deleting.insert(call, Deleting { asked, id });
+                self.deleting.insert(call, Deleting::new(asked, id));
             }
             Ok(Outcome::Resolved(found)) if found.kind == FileKind::Directory => {
                 self.delete_locked(asked, id, files);
@@ -89,11 +104,14 @@ impl Agent {
             Ok(Outcome::Part(part)) if read_head(&part.bytes, &id, 0).is_some() => {
                 self.delete_locked(asked, id, files);
             }
-            Ok(Outcome::Locked) => {
-                let stored = Stored::on_disk(files, Summary::default(), 0, false);
-                let store = self.add_stored(stored);
-                self.part(store, Parting::Delete(asked));
-            }
+            Ok(Outcome::Locked) => match self.left_tmp(&id) {
+                Some(call) => {
+                    let call = self.start(Owner::Deleting, call);
+                    let locked = true;
+                    self.deleting.insert(call, Deleting { asked, id, locked });
+                }
+                None => self.delete_stored(asked, files),
+            },
             Ok(Outcome::Held(holder)) => {
                 self.side.answer(asked, Err(session_locked(&id, &holder)));
             }
@@ -119,6 +137,13 @@ impl Agent {
             beneath: files.home,
         };
         let call = self.start(Owner::Deleting, lock);
-        self.deleting.insert(call, Deleting { asked, id });
+        self.deleting.insert(call, Deleting::new(asked, id));
+    }
+
+    /// Its lock is held: it goes.
+    fn delete_stored(&mut self, asked: Asked<DeleteSession>, files: SessionFiles) {
+        let stored = Stored::on_disk(files, Summary::default(), 0, false);
+        let store = self.add_stored(stored);
+        self.part(store, Parting::Delete(asked));
     }
 }

@@ -1,5 +1,9 @@
 //! The inbox of a session, from the client's requests to what the model hears and what the disk has.
 
+mod disks;
+mod guidance;
+mod references;
+
 use alloc::string::ToString;
 
 use super::stored::{Disk, world};
@@ -7,7 +11,7 @@ use super::*;
 use crate::model::{ChatMessage, Part};
 
 /// Answers to as many turns as a test has.
-fn says(n: usize) -> String {
+pub(super) fn says(n: usize) -> String {
     (1..=n)
         .map(|n| format!("{{\"text\":\"answer {n}\"}}\n{{\"finish\":\"stop\"}}\n"))
         .collect()
@@ -34,7 +38,7 @@ fn is_process(call: &Call) -> bool {
 
 impl World {
     /// A request to the inbox of the session; its answer, if there is one by now.
-    fn asks(&mut self, method: &str, more: &str) -> Option<String> {
+    pub(super) fn asks(&mut self, method: &str, more: &str) -> Option<String> {
         self.wish(70, method, more);
         self.answered(70)
     }
@@ -68,7 +72,7 @@ impl World {
 
     /// The items: text and state.
     #[track_caller]
-    fn items(&mut self) -> Vec<String> {
+    pub(super) fn items(&mut self) -> Vec<String> {
         let list = self.list();
         let items = list["items"].as_array().expect("a list");
         let text =
@@ -119,7 +123,7 @@ impl World {
     }
 }
 
-fn world_of_another_run(disk: &Disk, script: &str) -> World {
+pub(super) fn world_of_another_run(disk: &Disk, script: &str) -> World {
     let mut next = world(disk, script);
     next.agent.config.seed = [8; 32];
     next
@@ -139,7 +143,7 @@ fn yolo(script: &str) -> World {
     world.session()
 }
 
-const DONE: &str = "\"id\":1,\"result\":{\"stopReason\":\"end_turn\"";
+pub(super) const DONE: &str = "\"id\":1,\"result\":{\"stopReason\":\"end_turn\"";
 
 #[test]
 fn what_it_can_do_is_said_at_the_beginning() {
@@ -179,21 +183,6 @@ fn items_run_after_the_turn_in_order_inside_the_same_prompt() {
     next.sees("\"id\":5,\"result\"");
     assert_eq!(next.heard(), ["go", "one", "two"]);
     assert_eq!(next.items(), Vec::<String>::new());
-}
-
-#[test]
-fn every_line_of_a_transcript_is_an_object_also_when_a_message_came_before_the_first_prompt() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    world.enqueues("one");
-    world.go();
-    world.sees(DONE);
-    let disk = world.ends();
-    let transcript = disk.files.get(&format!("/h/sessions/{SESSION}/transcript.jsonl"));
-    let text = str::from_utf8(transcript.expect("it is there")).expect("it is text");
-    for line in text.lines() {
-        let line: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
-        assert!(line["at"].is_u64() && line["type"].is_string(), "{line}");
-    }
 }
 
 #[test]
@@ -263,116 +252,6 @@ fn the_model_is_not_asked_before_the_claim_is_on_the_disk() {
     next.go();
     next.sees("script ended");
     assert_eq!(next.heard(), ["go", "one", "go", "go", "one"]);
-}
-
-#[test]
-fn guidance_is_heard_before_the_next_model_call() {
-    let mut world = yolo(&works());
-    world.held = is_process;
-    world.go();
-    world.sees("in_progress");
-    let line = world.steers("left");
-    assert!(
-        line.contains("\"disposition\":\"steer_accepted\""),
-        "{line}"
-    );
-    let more = ",\"text\":\"up\",\"intent\":\"STEER\"";
-    let line = world.asks("inbox/enqueue", more).expect("an answer");
-    assert!(
-        line.contains("\"disposition\":\"steer_accepted\",\"position\":2"),
-        "{line}"
-    );
-    assert_eq!(world.items(), ["left steer_accepted", "up steer_accepted"]);
-    // The second is taken back in time.
-    let id = item_id(&line);
-    let line = world.asks("inbox/delete", &format!(",\"itemId\":\"{id}\""));
-    assert!(line.expect("an answer").contains("\"ok\":true"));
-    world.command_ends();
-    world.sees("\"left\"");
-    world.sees("answer 1");
-    world.sees_only(DONE);
-    let history = world.history();
-    let left = history.iter().position(|message| {
-        matches!(message, ChatMessage::User(parts) if parts == &[Part::Text("left".into())])
-    });
-    let tool = history
-        .iter()
-        .position(|m| matches!(m, ChatMessage::Tool { .. }));
-    assert_eq!(left, tool.map(|at| at + 1));
-    assert_eq!(world.items(), Vec::<String>::new());
-}
-
-#[test]
-fn guidance_that_a_turn_has_no_step_left_to_hear_is_a_follow_up() {
-    let mut world = world(&Disk::default(), &works());
-    world.agent.config.permission_mode = PermissionMode::parse("bypassPermissions").expect("known");
-    world.agent.config.max_steps = Some(1);
-    let mut world = world.session();
-    world.held = is_process;
-    world.go();
-    world.sees("in_progress");
-    let line = world.steers("left");
-    assert!(line.contains("steer_accepted"), "{line}");
-    world.command_ends();
-    world.sees("\"left\"");
-    world.sees("answer 1");
-    world.sees("\"id\":1,\"result\":{\"stopReason\":\"max_turn_requests\"");
-    assert_eq!(world.items(), Vec::<String>::new());
-}
-
-#[test]
-fn a_line_that_the_person_runs_takes_no_guidance() {
-    let mut world = yolo(&says(2));
-    world.held = is_process;
-    let params = format!(
-        "{{\"sessionId\":\"{SESSION}\",\"prompt\":[{{\"type\":\"text\",\"text\":\"!make\"}}]}}"
-    );
-    world.request(1, "session/prompt", &params);
-    world.sees("in_progress");
-    let line = world.steers("left");
-    assert!(line.contains("queued_followup"), "{line}");
-    world.command_ends();
-    world.sees(DONE);
-    assert_eq!(world.items(), ["left queued"]);
-    world.go();
-    world.sees("answer 2");
-    assert_eq!(world.items(), Vec::<String>::new());
-}
-
-#[test]
-fn guidance_that_comes_too_late_is_a_follow_up() {
-    // No turn runs.
-    let mut world = world(&Disk::default(), &says(4)).session();
-    let line = world.steers("early");
-    assert!(
-        line.contains("\"disposition\":\"queued_followup\""),
-        "{line}"
-    );
-    item_id(&line);
-    world.go();
-    world.sees(DONE);
-    assert_eq!(world.heard(), ["go", "early"]);
-    // The turn ends before it is on the disk.
-    let mut world = yolo(&works());
-    world.held = |call| is_process(call) || is_append(call);
-    world.go();
-    world.sees("in_progress");
-    let more = ",\"prompt\":[{\"type\":\"text\",\"text\":\"late\"}]";
-    world.wish(70, "steer", more);
-    world.held = is_append;
-    world.drive();
-    world.sees("answer 1");
-    assert_eq!(world.lines, Vec::<String>::new());
-    world.held = |_| false;
-    world.drive();
-    let line = world.answered(70).expect("it is answered");
-    assert!(
-        line.contains("\"disposition\":\"queued_followup\""),
-        "{line}"
-    );
-    world.sees("answer 2");
-    world.sees(DONE);
-    assert_eq!(world.heard(), ["go", "late"]);
 }
 
 #[test]
@@ -601,322 +480,8 @@ fn a_session_that_is_not_stored_has_guidance_and_no_inbox() {
     assert_eq!(world.heard(), ["go", "left"]);
 }
 
-#[test]
-fn references_are_frozen_when_an_item_is_put_in() {
-    let mut disk = Disk::default();
-    disk.files.insert("/w/src/a.rs".into(), b"old".to_vec());
-    let mut world = world(&disk, &says(3)).session();
-    world.enqueues("fix @src/a.rs for @alice");
-    if let Some(disk) = &mut world.disk {
-        disk.files.insert("/w/src/a.rs".into(), b"new".to_vec());
-    }
-    let list = world.list();
-    // Compared as values: the order of a text depends on who else is in the build.
-    let refs = r#"[{"bytes":3,"kind":"frozen","path":"src/a.rs","preview":"old"}]"#;
-    let refs: serde_json::Value = serde_json::from_str(refs).expect("it is JSON");
-    assert_eq!(list["items"][0]["refs"], refs);
-    world.go();
-    let line = world.sees("user_message_chunk");
-    assert!(
-        line.contains("\"text\":\"fix @src/a.rs for @alice\""),
-        "{line}"
-    );
-    world.sees(DONE);
-    assert_eq!(
-        world.heard()[1],
-        "fix @src/a.rs for @alice\n\n<file path=\"src/a.rs\">\nold\n</file>"
-    );
-    // One that is not there.
-    let more = ",\"text\":\"see @src/b.rs\"";
-    let line = world.asks("inbox/enqueue", more).expect("an answer");
-    assert!(line.contains("\"paused\":true"), "{line}");
-    let id = item_id(&line);
-    let list = world.list();
-    assert_eq!(list["items"][0]["state"], "blocked");
-    assert_eq!(list["items"][0]["blockCode"], "reference_failed");
-    if let Some(disk) = &mut world.disk {
-        disk.files.insert("/w/src/b.rs".into(), b"b".to_vec());
-    }
-    world.asks("inbox/refresh", &format!(",\"itemId\":\"{id}\""));
-    assert_eq!(world.items(), ["see @src/b.rs queued"]);
-}
-
-#[test]
-fn what_the_tools_may_not_read_is_not_frozen_and_no_key_is() {
-    let mut disk = Disk::default();
-    for (path, text) in [
-        ("/w/conf", "key sk-abcdefgh12345678 end"),
-        ("/w/secret/a", "hidden"),
-        ("/h/.env", "hidden"),
-        ("/etc/x", "hidden"),
-    ] {
-        disk.files.insert(path.into(), text.as_bytes().to_vec());
-    }
-    for (path, frozen) in [
-        ("./conf", true),
-        ("./secret/a", false),
-        ("/h/.env", false),
-        ("/etc/x", false),
-    ] {
-        let mut world = world(&disk, &says(2));
-        let settings = &mut world.agent.config.settings;
-        settings.permissions.deny.push("Read(secret/**)".into());
-        let key = crate::secret::Secret::new("K", "sk-abcdefgh12345678");
-        settings.secrets.push(key);
-        world.agent.know_settings();
-        let mut world = world.session();
-        let more = format!(",\"text\":\"see @{path}\"");
-        let line = world.asks("inbox/enqueue", &more).expect("an answer");
-        assert_eq!(line.contains("\"paused\":true"), !frozen, "{line}");
-        let shown = world.list().to_string();
-        assert!(
-            !shown.contains("hidden") && !shown.contains("sk-abc"),
-            "{shown}"
-        );
-        if frozen {
-            world.go();
-            world.sees(DONE);
-            let heard = world.heard();
-            assert!(heard[1].contains("key [redacted] end"), "{heard:?}");
-        }
-        let kept = world.disk.as_ref().expect("it has a disk").files.iter();
-        let mut kept = kept.filter(|(path, _)| path.starts_with("/h/sessions/"));
-        let leaks = |bytes: &Vec<u8>| {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            text.contains("hidden") || text.contains("sk-abc")
-        };
-        assert!(!kept.any(|(_, bytes)| leaks(bytes)), "{path}");
-    }
-}
-
-#[test]
-fn a_link_to_a_file_is_frozen_as_its_path_is() {
-    let mut disk = Disk::default();
-    disk.files.insert("/w/src/a b.rs".into(), b"old".to_vec());
-    let mut world = world(&disk, &says(2)).session();
-    world.enqueues("see @file:///w/src/a%20b.rs#L3");
-    world.go();
-    world.sees(DONE);
-    assert_eq!(
-        world.heard()[1],
-        "see @file:///w/src/a%20b.rs#L3\n\n<file path=\"file:///w/src/a%20b.rs\">\nold\n</file>"
-    );
-    let line = world.asks("inbox/enqueue", ",\"text\":\"see @file:///w/none\"");
-    assert!(line.expect("an answer").contains("\"paused\":true"));
-}
-
-#[test]
-fn a_message_does_not_overtake_one_whose_references_are_read() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    world.held = |call| matches!(call, Call::Read { .. });
-    world.wish(70, "inbox/enqueue", ",\"text\":\"one @a\"");
-    world.wish(71, "inbox/enqueue", ",\"text\":\"two\"");
-    world.wish(72, "inbox/enqueue", ",\"text\":\"three\"");
-    assert_eq!(world.lines, Vec::<String>::new());
-    // One that waits is taken back, and so is one that is being read.
-    world.say("\"method\":\"$/cancel_request\",\"params\":{\"requestId\":71}");
-    world.sees_only("\"id\":71,\"error\":{\"code\":-32800");
-    world.held = |_| false;
-    world.drive();
-    world.sees("\"id\":70,\"result\"");
-    world.sees_only("\"id\":72,\"result\"");
-    assert_eq!(world.items(), ["one @a queued", "three queued"]);
-    world.held = |call| matches!(call, Call::Read { .. });
-    world.wish(73, "inbox/enqueue", ",\"text\":\"four @a\"");
-    world.wish(74, "inbox/list", "");
-    world.say("\"method\":\"$/cancel_request\",\"params\":{\"requestId\":73}");
-    world.sees("\"id\":73,\"error\":{\"code\":-32800");
-    world.sees_only("\"id\":74,\"result\"");
-    world.held = |_| false;
-    world.drive();
-    assert_eq!(world.items(), ["one @a queued", "three queued"]);
-}
-
-#[test]
-fn pictures_of_guidance_reach_the_model() {
-    let mut world = yolo(&works());
-    world.held = is_process;
-    world.go();
-    world.sees("in_progress");
-    let image = format!("{{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"{PNG}\"}}");
-    let more = format!(",\"prompt\":[{{\"type\":\"text\",\"text\":\"this\"}},{image}]");
-    let line = world.asks("steer", &more).expect("an answer");
-    assert!(line.contains("steer_accepted"), "{line}");
-    world.command_ends();
-    world.sees(DONE);
-    let heard = world.heard();
-    assert!(
-        heard[1].starts_with("this\n\n@.reasonix/attachments/"),
-        "{heard:?}"
-    );
-    assert!(heard[1].ends_with(".png [image/png]"), "{heard:?}");
-}
-
-#[test]
-fn a_disk_that_fails_refuses_who_waits_and_begins_nothing() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    let id = world.enqueues("one");
-    if let Some(disk) = &mut world.disk {
-        disk.full = true;
-    }
-    let line = world
-        .asks("inbox/enqueue", ",\"text\":\"two\"")
-        .expect("an answer");
-    assert!(
-        line.contains("-32600") && line.contains("read_only"),
-        "{line}"
-    );
-    let line = world
-        .asks("inbox/delete", &format!(",\"itemId\":\"{id}\""))
-        .expect("an answer");
-    assert!(line.contains("read_only"), "{line}");
-    if let Some(disk) = &mut world.disk {
-        disk.full = false;
-    }
-    assert_eq!(world.list()["readonly"], true);
-    world.go();
-    world.sees(DONE);
-    assert_eq!(world.heard(), ["go"]);
-    // What was answered is there.
-    let mut next = world.killed(&says(1));
-    assert_eq!(next.items(), ["one queued"]);
-}
-
-#[test]
-fn a_transcript_that_fails_runs_no_item() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    world.enqueues("one");
-    world.held = is_claim;
-    world.go();
-    world.sees("user_message_chunk");
-    if let Some(disk) = &mut world.disk {
-        disk.full = true;
-    }
-    world.held = |_| false;
-    world.drive();
-    let line = world.sees("\"id\":1,\"error\"");
-    assert!(line.contains("turn_failed"), "{line}");
-    let list = world.list();
-    assert_eq!(list["items"][0]["state"], "uncertain");
-    assert_eq!(list["items"][0]["blockCode"], "turn_snapshot_failed");
-    assert_eq!(list["paused"], true);
-}
-
-#[test]
-fn a_message_for_a_session_that_is_lost_is_refused_and_why() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    if let Some(disk) = &mut world.disk {
-        disk.full = true;
-    }
-    world.go();
-    world.sees(DONE);
-    if let Some(disk) = &mut world.disk {
-        disk.full = false;
-    }
-    let line = world
-        .asks("inbox/enqueue", ",\"text\":\"two\"")
-        .expect("an answer");
-    assert!(
-        line.contains("read_only") && line.contains("not saved any more: no space is left"),
-        "{line}"
-    );
-}
-
-#[test]
-fn the_inbox_goes_with_its_session() {
-    let mut world = world(&Disk::default(), &says(3)).session();
-    world.enqueues("one");
-    let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
-    world.held = |call| matches!(call, Call::Read { .. });
-    world.wish(70, "inbox/enqueue", ",\"text\":\"two @a\"");
-    world.request(6, "session/close", &params);
-    world.sees("\"id\":70,\"error\"");
-    world.sees("\"id\":6,\"result\"");
-    world.held = |_| false;
-    world.drive();
-    world.load(7, SESSION);
-    world.sees("\"id\":7,\"result\"");
-    // The same process finds it as it left it.
-    assert_eq!(world.items(), ["one queued"]);
-    assert_eq!(world.list()["paused"], false);
-    world.request(8, "session/delete", &params);
-    world.sees("\"id\":8,\"result\"");
-    let files = &world.disk.as_ref().expect("a disk").files;
-    assert!(files.is_empty(), "{:?}", files.keys());
-}
-
-#[test]
-fn a_damaged_inbox_is_kept_aside_and_said() {
-    let mut first = world(&Disk::default(), &says(3)).session();
-    first.enqueues("one");
-    first.enqueues("two");
-    let mut disk = first.ends();
-    let path = format!("/h/sessions/{SESSION}/inbox.jsonl");
-    let file = disk.files.get_mut(&path).expect("it is there");
-    let at = file
-        .windows(3)
-        .position(|part| part == b"one")
-        .expect("it is there");
-    file[at] = b'O';
-    let before = file.clone();
-    let mut next = world_of_another_run(&disk, &says(3));
-    next.load(5, SESSION);
-    next.sees("kept aside");
-    assert_eq!(next.items(), ["One uncertain", "two uncertain"]);
-    let files = &next.disk.as_ref().expect("a disk").files;
-    let aside = files
-        .iter()
-        .find(|(name, _)| name.contains("inbox.damaged-"));
-    assert_eq!(aside.map(|(_, bytes)| bytes), Some(&before));
-}
-
-#[test]
-fn what_ran_does_not_run_again_when_the_inbox_is_gone() {
-    for gone in [true, false] {
-        let mut first = world(&Disk::default(), &says(9)).session();
-        for text in ["one", "two", "three"] {
-            first.enqueues(text);
-        }
-        first.go();
-        first.sees("\"id\":1,\"result\"");
-        let mut disk = first.ends();
-        let path = format!("/h/sessions/{SESSION}/inbox.jsonl");
-        if gone {
-            disk.files.remove(&path);
-        } else {
-            disk.files.insert(path, Vec::new());
-        }
-        let mut next = world_of_another_run(&disk, &says(9));
-        next.load(5, SESSION);
-        next.sees("\"id\":5,\"result\"");
-        assert_eq!(next.items(), Vec::<String>::new());
-        next.go();
-        next.sees("\"id\":1,\"result\"");
-        let heard = next.heard();
-        for text in ["one", "two", "three"] {
-            let times = heard.iter().filter(|it| *it == text).count();
-            assert_eq!(times, 1, "{text}: {heard:?}");
-        }
-    }
-}
-
-#[test]
-fn a_message_for_one_session_is_never_told_in_another() {
-    for method in ["session/close", "session/delete"] {
-        let mut world = world(&Disk::default(), &says(9)).session();
-        world.enqueues("only for the first");
-        let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
-        world.request(6, method, &params);
-        world.sees("\"id\":6,\"result\"");
-        world.request(7, "session/new", "{\"cwd\":\"/w\"}");
-        let line = world.sees("\"id\":7,\"result\"");
-        let at = line.find("sessionId\":\"").expect("an id") + 12;
-        let other = &line[at..at + 36];
-        let block = "{\"type\":\"text\",\"text\":\"hi\"}";
-        let params = format!("{{\"sessionId\":\"{other}\",\"prompt\":[{block}]}}");
-        world.request(8, "session/prompt", &params);
-        world.sees("\"id\":8,\"result\"");
-        let told = format!("{:?}", world.history());
-        assert!(told.contains("hi") && !told.contains("first"), "{told}");
+impl World {
+    fn disk_is_full(&mut self, full: bool) {
+        self.disk.as_mut().expect("it has a disk").full = full;
     }
 }

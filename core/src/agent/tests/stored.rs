@@ -1,5 +1,8 @@
 //! Sessions that are stored: what one agent writes another one reads.
 
+mod disks;
+mod lists;
+
 use alloc::string::ToString;
 
 use super::*;
@@ -12,7 +15,7 @@ pub(super) struct Disk {
     /// Those of them that are links.
     pub(super) links: BTreeSet<String>,
     locks: BTreeMap<String, bool>,
-    /// Appends fail.
+    /// Appends and writes fail.
     pub(super) full: bool,
     /// Folders cannot be removed.
     stuck: bool,
@@ -22,6 +25,9 @@ impl Disk {
     pub(super) fn answer(&mut self, call: &Call) -> Option<Result<Outcome, IoFault>> {
         let missing = || IoFault::new(IoKind::NotFound, "not there");
         Some(match call {
+            Call::Write(write) if self.full && write.path.starts_with("/h/") => {
+                Err(IoFault::new(IoKind::Full, "no space is left"))
+            }
             Call::Append(_) if self.full => Err(IoFault::new(IoKind::Full, "no space is left")),
             Call::Append(append) => {
                 let file = self.files.entry(append.path.clone()).or_default();
@@ -334,193 +340,6 @@ fn a_session_can_be_loaded_from_its_first_answer_on_and_only_as_what_it_is() {
 }
 
 #[test]
-fn what_was_under_way_when_the_agent_was_killed_is_ended_once() {
-    let bash = "{\"tool\":\"bash\",\"args\":{\"command\":\"x\"},\"id\":\"a\"}\n{\"finish\":\"tool_calls\"}\n";
-    let mut first = world(&Disk::default(), bash);
-    first.agent.config.permission_mode = PermissionMode::parse("bypassPermissions").expect("known");
-    let mut first = first.session();
-    first.held = |call| matches!(call, Call::Process(_));
-    first.go();
-    first.sees("in_progress");
-    let mut disk = first.ends();
-    for round in 0..2 {
-        let mut world = world(&disk, HANG);
-        world.load(5, SESSION);
-        let seen = picture(&world.lines);
-        assert_eq!(seen.len(), 3, "{seen:#?}");
-        assert!(seen[2].contains("\"failed\"") && seen[2].contains("The agent ended"));
-        world.sees("\"id\":5,\"result\"");
-        disk = world.ends();
-        let text = core::str::from_utf8(disk.transcript()).expect("text");
-        assert_eq!(text.matches("\"interrupted\"").count(), 1, "round {round}");
-    }
-}
-
-#[test]
-fn damage_is_passed_over_told_once_and_kept() {
-    let two = "{\"text\":\"one\"}\n{\"finish\":\"stop\"}\n{\"text\":\"two\"}\n{\"finish\":\"stop\"}\n{\"text\":\"three\"}\n{\"finish\":\"stop\"}\n";
-    let mut first = world(&Disk::default(), two).session();
-    for _ in 0..3 {
-        first.go();
-    }
-    let whole = first.ends();
-    let mut damaged = whole.clone();
-    let file = damaged.transcript();
-    let at = file
-        .windows(3)
-        .position(|text| text == b"two")
-        .expect("it is there");
-    file[at - 20..at].fill(0);
-    let before = file.clone();
-    for round in 0..2 {
-        let mut world = world(&damaged, HANG);
-        world.load(5, SESSION);
-        let seen = picture(&world.lines);
-        for part in [
-            "one",
-            "three",
-            "1 line of this session's history could not be read and is left out. It is still",
-        ] {
-            let found = seen.iter().filter(|line| line.contains(part)).count();
-            assert_eq!(found, 1, "{part} in round {round}: {seen:#?}");
-        }
-        damaged = world.ends();
-        assert!(damaged.transcript().starts_with(&before));
-    }
-    // A crash in the middle of the last append, at every byte.
-    let mut file = whole.clone().transcript().clone();
-    file.pop();
-    let last = file.iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
-    for cut in last..=file.len() {
-        let mut torn = whole.clone();
-        torn.transcript().truncate(cut);
-        let mut world = world(&torn, two);
-        world.load(5, SESSION);
-        let seen = picture(&world.lines);
-        assert!(
-            seen.last().expect("a picture").contains("three"),
-            "{seen:#?}"
-        );
-        world.sees("\"id\":5,\"result\"");
-        world.go();
-        world.sees("\"id\":1,\"result\"");
-        // What was written behind it can be read.
-        let mut third = self::world(&world.ends(), two);
-        third.load(5, SESSION);
-        let seen = picture(&third.lines);
-        assert!(
-            seen.last().expect("a picture").contains("one"),
-            "{cut}: {seen:#?}"
-        );
-        assert!(
-            !seen.iter().any(|line| line.contains("could not be read")),
-            "{seen:#?}"
-        );
-    }
-}
-
-#[test]
-fn a_list_shows_what_was_prompted_and_what_is_open_newest_first() {
-    let say = "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n".repeat(9);
-    let mut disk = Disk::default();
-    let mut ids = Vec::new();
-    for n in 0..4_u8 {
-        let mut config = config();
-        config.seed = [n + 20; 32];
-        config.host.home = Some("/h".into());
-        config.script = Some(Script::parse(&say).expect("good"));
-        let mut world = World::of(config);
-        world.disk = Some(disk.clone());
-        let clock = WallClock {
-            unix_ms: 1000 * i64::from(n),
-        };
-        world.input(Input::Wall(clock));
-        let cwd = if n == 1 { "/v" } else { "/w" };
-        world.request(1, "session/new", &format!("{{\"cwd\":\"{cwd}\"}}"));
-        let line = world.sees("\"id\":1");
-        let at = line.find("sessionId\":\"").expect("an id") + 12;
-        let id = line[at..at + 36].to_string();
-        // The last one is never prompted.
-        if n < 3 {
-            let prompt = format!("{{\"type\":\"text\",\"text\":\"session {n}\"}}");
-            let params = format!("{{\"sessionId\":\"{id}\",\"prompt\":[{prompt}]}}");
-            world.request(2, "session/prompt", &params);
-            world.sees("\"id\":2,\"result\"");
-        }
-        ids.push(id);
-        disk = world.ends();
-    }
-    // A summary that is gone or damaged is made again.
-    disk.files
-        .remove(&format!("/h/sessions/{}/state.json", ids[0]));
-    let listed = |world: &mut World, params: &str| {
-        world.request(9, "session/list", params);
-        let line = world.sees("\"id\":9");
-        ids.iter()
-            .enumerate()
-            .filter_map(|(n, id)| Some((line.find(id.as_str())?, n)))
-            .collect::<BTreeMap<_, _>>()
-            .into_values()
-            .collect::<Vec<_>>()
-    };
-    let mut world = world(&disk, HANG);
-    assert_eq!(listed(&mut world, "{}"), [2, 1, 0]);
-    assert_eq!(listed(&mut world, "{\"cwd\":\"/w/\"}"), [2, 0]);
-    assert!(listed(&mut world, "{\"cwd\":\"/nowhere\"}").is_empty());
-    world.agent.config.limits.list_page = 2;
-    assert_eq!(listed(&mut world, "{}"), [2, 1]);
-    world.request(9, "session/list", "{}");
-    let line = world.sees("nextCursor");
-    let at = line.find("nextCursor\":\"").expect("a cursor") + 13;
-    let cursor = line[at..].split('"').next().expect("its end");
-    let next = format!("{{\"cursor\":\"{cursor}\"}}");
-    assert_eq!(listed(&mut world, &next), [0]);
-    world.request(9, "session/list", "{\"cursor\":\"made-up\"}");
-    world.sees("-32602");
-    // One that nobody prompted goes after a week.
-    assert!(
-        world
-            .disk
-            .as_ref()
-            .expect("a disk")
-            .files
-            .contains_key(&transcript(&ids[3]))
-    );
-    let clock = WallClock {
-        unix_ms: 8 * 24 * 3_600_000,
-    };
-    world.input(Input::Wall(clock));
-    assert_eq!(listed(&mut world, "{}"), [2, 1]);
-    assert!(
-        !world
-            .disk
-            .as_ref()
-            .expect("a disk")
-            .files
-            .contains_key(&transcript(&ids[3]))
-    );
-    // Deleted: nothing is left of it, open or not.
-    world.request(
-        8,
-        "session/delete",
-        &format!("{{\"sessionId\":\"{}\"}}", ids[1]),
-    );
-    world.sees("\"id\":8,\"result\":{}");
-    assert_eq!(listed(&mut world, "{}"), [2, 0]);
-    world.load(7, &ids[2]);
-    world.request(
-        8,
-        "session/delete",
-        &format!("{{\"sessionId\":\"{}\"}}", ids[2]),
-    );
-    world.sees("\"id\":8,\"result\":{}");
-    world.request(8, "session/delete", "{\"sessionId\":\"nope\"}");
-    world.sees("\"id\":8,\"result\":{}");
-    let left = world.disk.as_ref().expect("a disk");
-    assert!(left.files.keys().all(|file| file.contains(ids[0].as_str())));
-}
-
-#[test]
 fn what_is_closed_can_be_opened_elsewhere_at_once() {
     let mut world = world(&Disk::default(), HANG).session();
     world.go();
@@ -538,165 +357,6 @@ fn what_is_closed_can_be_opened_elsewhere_at_once() {
 }
 
 const CANCELLED_STORED: &str = "\"id\":1,\"result\":{\"stopReason\":\"cancelled\"";
-
-#[test]
-fn an_answer_waits_for_what_it_stands_for() {
-    let mut world = world(
-        &Disk::default(),
-        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
-    )
-    .session();
-    world.held = |call| matches!(call, Call::Append(append) if append.durable);
-    world.go();
-    world.sees("agent_message_chunk");
-    assert!(!world.lines.iter().any(|line| line.contains("\"id\":1")));
-    let params = format!(
-        "{{\"sessionId\":\"{SESSION}\",\"configId\":\"agent_preset\",\"value\":\"light\"}}"
-    );
-    world.request(3, "session/set_config_option", &params);
-    assert_eq!(world.lines, Vec::<String>::new());
-    world.held = |_| false;
-    world.drive();
-    world.sees("\"id\":1,\"result\"");
-    world.sees("\"id\":3,\"result\"");
-    let mut second = self::world(&world.ends(), HANG);
-    second.load(5, SESSION);
-    let line = second.sees("\"id\":5,\"result\"");
-    assert!(line.contains("\"currentValue\":\"light\""), "{line}");
-}
-
-#[test]
-fn a_full_disk_is_told_once_and_the_turn_goes_on() {
-    let say = "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n".repeat(2);
-    let mut world = world(&Disk::default(), &say).session();
-    world.disk.as_mut().expect("a disk").full = true;
-    for told in [1, 0] {
-        world.go();
-        let told_now = world
-            .lines
-            .iter()
-            .filter(|line| line.contains("[warning] This session is not saved: no space"))
-            .count();
-        assert_eq!(told_now, told);
-        let answer = world.sees("\"id\":1,\"result\":{\"stopReason\":\"end_turn\"");
-        assert!(!answer.contains("transcriptPath"), "{answer}");
-    }
-}
-
-#[test]
-fn what_a_later_version_wrote_is_read_and_not_changed() {
-    let mut first = world(
-        &Disk::default(),
-        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
-    )
-    .session();
-    first.go();
-    let mut disk = first.ends();
-    let file = disk.transcript();
-    let text = core::str::from_utf8(file)
-        .expect("text")
-        .replacen("\"v\":1", "\"v\":2", 1);
-    *file = format!("{text}{{\"type\":\"later\",\"x\":1}}\n").into_bytes();
-    let before = file.clone();
-    let mut world = world(&disk, HANG);
-    world.load(5, SESSION);
-    assert_eq!(picture(&world.lines).len(), 2);
-    world.sees("\"id\":5,\"result\"");
-    world.go();
-    world.sees("\"code\":\"read_only\"");
-    assert_eq!(*world.ends().transcript(), before);
-}
-
-#[test]
-fn a_list_removes_nothing_that_may_be_somebodys() {
-    let mut first = world(
-        &Disk::default(),
-        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
-    )
-    .session();
-    first.go();
-    let mut disk = first.ends();
-    let folder = format!("/h/sessions/{SESSION}");
-    let mut more = BTreeMap::new();
-    for (path, bytes) in &disk.files {
-        // A copy that somebody made by hand.
-        more.insert(
-            path.replace(SESSION, &format!("{SESSION}.bak")),
-            bytes.clone(),
-        );
-    }
-    more.insert("/h/sessions/.git/config".into(), b"x".to_vec());
-    more.insert("/h/sessions/archive/old".into(), b"x".to_vec());
-    // Messages that were left in a session that was never prompted.
-    let other = SESSION.replace('f', "e");
-    let header = format!(
-        "{{\"type\":\"session\",\"v\":1,\"id\":\"{other}\",\"cwd\":\"/w\",\"created\":1}}\n"
-    );
-    more.insert(transcript(&other), header.into_bytes());
-    more.insert(format!("/h/sessions/{other}/inbox.jsonl"), b"{}\n".to_vec());
-    disk.files.extend(more);
-    // Its first line is damaged and its summary is gone.
-    disk.files.remove(&format!("{folder}/state.json"));
-    disk.transcript()[3] = 0;
-    let mut before = disk.files.clone();
-    let mut world = world(&disk, HANG);
-    world.input(Input::Wall(WallClock {
-        unix_ms: 30 * 24 * 3_600_000,
-    }));
-    world.request(9, "session/list", "{}");
-    world.sees("\"id\":9,\"result\"");
-    let mut after = world.disk.expect("a disk").files;
-    for files in [&mut before, &mut after] {
-        files.retain(|path, _| !path.ends_with("/lock"));
-    }
-    assert_eq!(after, before);
-}
-
-#[test]
-fn a_turn_that_waited_for_a_slow_disk_goes_on() {
-    let mut world = world(
-        &Disk::default(),
-        "{\"text\":\"I\"}\n{\"finish\":\"stop\"}\n",
-    );
-    world.agent.config.limits.store_backlog = 10;
-    let mut world = world.session();
-    world.held = |call| matches!(call, Call::Append(_));
-    let params = format!(
-        "{{\"sessionId\":\"{SESSION}\",\"configId\":\"agent_preset\",\"value\":\"light\"}}"
-    );
-    world.request(3, "session/set_config_option", &params);
-    world.go();
-    assert_eq!(
-        world
-            .lines
-            .iter()
-            .filter(|line| line.contains("agent_message"))
-            .count(),
-        0
-    );
-    world.held = |_| false;
-    world.drive();
-    world.sees("\"id\":3,\"result\"");
-    world.sees("\"id\":1,\"result\"");
-}
-
-#[test]
-fn a_delete_that_fails_leaves_a_session_that_is_closed_and_can_be_deleted() {
-    let mut world = world(&Disk::default(), HANG).session();
-    world.disk.as_mut().expect("a disk").stuck = true;
-    let params = format!("{{\"sessionId\":\"{SESSION}\"}}");
-    world.request(8, "session/delete", &params);
-    world.sees("\"id\":8,\"error\":{\"code\":-32603");
-    world.go();
-    world.sees("\"id\":1,\"error\":{\"code\":-32002");
-    world.load(5, SESSION);
-    world.sees("\"id\":5,\"result\"");
-    world.disk.as_mut().expect("a disk").stuck = false;
-    world.request(8, "session/delete", &params);
-    world.sees("\"id\":8,\"result\":{}");
-    let left = world.disk.expect("a disk");
-    assert!(left.files.is_empty(), "{:?}", left.files.keys());
-}
 
 #[test]
 fn what_is_new_follows_what_is_replayed() {

@@ -1,8 +1,9 @@
 //! One item of an inbox, and the names of what it can be. Knows no journal and no order.
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use base64::Engine as _;
@@ -137,10 +138,6 @@ pub struct Item {
     pub created: i64,
     /// When it was last changed, milliseconds since 1970.
     pub updated: i64,
-    /// The beginning of its text.
-    pub preview: String,
-    /// Its references.
-    pub refs: Vec<RefNote>,
     /// Why it does not simply wait.
     pub block: Option<Block>,
     /// Failures of a passing kind since it was last told to run.
@@ -158,6 +155,16 @@ impl Item {
         self.key.as_ref().map(|key| key.text.as_str())
     }
 
+    /// The beginning of its text.
+    pub fn preview(&self) -> &str {
+        &self.body.preview
+    }
+
+    /// Its references.
+    pub fn refs(&self) -> &[RefNote] {
+        &self.body.refs
+    }
+
     /// Its length as it is stored, bytes.
     pub fn bytes(&self) -> usize {
         self.body.len()
@@ -165,23 +172,13 @@ impl Item {
 
     /// The SHA-256 of what is stored of it.
     pub fn checksum(&self) -> [u8; 32] {
-        self.body.checksum()
+        self.body.sum
     }
 
     /// What it says.
     pub fn body(&self) -> Body {
         // It was read or written by `Body` when it came in.
         self.body.decode().expect("a body that was taken in")
-    }
-
-    pub(super) fn set_body(&mut self, encoded: Encoded, body: &Body, bounds: &Bounds) {
-        self.preview = preview(&body.text, bounds.preview);
-        self.refs = body
-            .refs
-            .iter()
-            .map(|r| r.note(bounds.ref_preview))
-            .collect();
-        self.body = encoded;
     }
 }
 
@@ -208,7 +205,7 @@ impl Body {
         prompt
     }
 
-    pub(super) fn encode(&self) -> Encoded {
+    pub(super) fn encode(&self, bounds: &Bounds) -> Encoded {
         let stored = Stored {
             text: self.text.clone(),
             refs: self.refs.iter().map(StoredRef::of).collect(),
@@ -216,33 +213,55 @@ impl Body {
         let mut text = Vec::new();
         write_value(&mut text, &stored);
         let text = String::from_utf8(text).expect("JSON is text");
-        Encoded(RawValue::from_string(text).expect("what was written is JSON"))
+        let raw = RawValue::from_string(text).expect("what was written is JSON");
+        let refs = self.refs.iter();
+        Encoded {
+            sum: checksum(raw.get()),
+            raw: Arc::new(raw),
+            preview: preview(&self.text, bounds.preview),
+            refs: refs.map(|it| it.note(bounds.ref_preview)).collect(),
+        }
     }
 }
 
-/// A body as it is stored: the text of a JSON object.
+/// A body as it is stored: the text of a JSON object. It can be long, so what is shown of it and its
+/// checksum are made once, and copies share it.
 #[derive(Clone, Debug)]
-pub(super) struct Encoded(Box<RawValue>);
+pub(super) struct Encoded {
+    raw: Arc<Box<RawValue>>,
+    sum: [u8; 32],
+    preview: String,
+    refs: Vec<RefNote>,
+}
 
 impl Encoded {
-    pub(super) fn of(raw: &RawValue) -> Self {
-        Self(raw.to_owned())
+    /// A body that was stored; none if it is none of ours.
+    pub(super) fn read(raw: &RawValue, bounds: &Bounds) -> Option<Self> {
+        let seen: Seen<'_> = serde_json::from_str(raw.get()).ok()?;
+        let note = |stored: StoredRef| Some(stored.read()?.note(bounds.ref_preview));
+        Some(Self {
+            preview: preview(&seen.text, bounds.preview),
+            refs: seen.refs.into_iter().map(note).collect::<Option<_>>()?,
+            sum: checksum(raw.get()),
+            raw: Arc::new(raw.to_owned()),
+        })
     }
 
     pub(super) fn raw(&self) -> &RawValue {
-        &self.0
+        &self.raw
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.get().len()
+        self.raw.get().len()
     }
 
-    pub(super) fn checksum(&self) -> [u8; 32] {
-        checksum(self.0.get())
+    /// The SHA-256 of it.
+    pub(super) fn sum(&self) -> [u8; 32] {
+        self.sum
     }
 
     pub(super) fn decode(&self) -> Option<Body> {
-        let stored: Stored = serde_json::from_str(self.0.get()).ok()?;
+        let stored: Stored = serde_json::from_str(self.raw.get()).ok()?;
         let refs = stored.refs.into_iter().map(StoredRef::read);
         Some(Body {
             text: stored.text,
@@ -253,7 +272,7 @@ impl Encoded {
 
 impl PartialEq for Encoded {
     fn eq(&self, other: &Self) -> bool {
-        self.0.get() == other.0.get()
+        self.raw.get() == other.raw.get()
     }
 }
 
@@ -263,6 +282,15 @@ impl Eq for Encoded {}
 struct Stored {
     text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refs: Vec<StoredRef>,
+}
+
+/// The same, as far as it has to be looked at.
+#[derive(Deserialize)]
+struct Seen<'a> {
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(default)]
     refs: Vec<StoredRef>,
 }
 
@@ -331,8 +359,14 @@ mod tests {
                 reference(RefKind::External, None, Some("gone")),
             ]),
         };
-        let encoded = body.encode();
+        let bounds = Bounds::of(&crate::limits::Limits::default());
+        let encoded = body.encode(&bounds);
         assert_eq!(encoded.decode(), Some(body));
+        let again = Encoded::read(encoded.raw(), &bounds).expect("it is ours");
+        assert_eq!(
+            (&again, again.sum, &again.preview, &again.refs),
+            (&encoded, encoded.sum, &encoded.preview, &encoded.refs)
+        );
         assert!(!encoded.raw().get().contains('\n'));
     }
 

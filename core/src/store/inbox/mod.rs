@@ -10,9 +10,11 @@
 //! 1. lines are appended in the order they came, and an answer goes out when its lines are synced;
 //! 2. nothing begins ([`Inbox::begin`]) before the lines of its [`Inbox::enqueue`] are synced, so
 //!    that no turn was for an item that a crash makes unknown;
-//! 3. when an append fails, nothing more is appended, [`Inbox::lost`] makes the inbox read-only
-//!    (then nothing begins any more either), and everybody who waits is refused. What was refused
-//!    so may still be on the disk: an idempotency key tells;
+//! 3. what is on the disk is told ([`Inbox::kept`]). When an append fails, nothing more is appended,
+//!    everybody who waits is refused, and [`Inbox::lost`] undoes what they asked for and makes the
+//!    inbox read-only: then nothing begins any more either. What was refused so may still be on the
+//!    disk: an idempotency key tells, until a whole new journal ([`Inbox::renewal`]) takes the place
+//!    of one of which it is not known what it holds;
 //! 4. [`Inbox::compaction`] is asked for when nothing is being appended; its bytes replace the
 //!    file as a whole, and with it all lines that came before and are not appended yet.
 //!
@@ -39,6 +41,7 @@
 //! | `refs` | references in its text, and what was frozen |
 //! | `requests` | what clients ask for |
 //! | `turns` | what the turns of the session do with it |
+//! | `unsure` | what is undone when the disk does not take it |
 //! | `record` | the lines of the journal |
 //! | `recovery` | from a journal, whole or not, back to an inbox |
 
@@ -50,13 +53,14 @@ mod refusal;
 mod requests;
 mod text;
 mod turns;
+mod unsure;
 
 #[cfg(test)]
 mod tests;
 
 pub use item::{Block, BlockCode, Body, Intent, Item, State};
 pub use record::{End, VERSION};
-pub use recovery::{Claim, Findings, Recovery, TurnEnd};
+pub use recovery::{Aside, Claim, Findings, Reading, Recovery, TurnEnd};
 pub use refs::{Draft, Found, FrozenRef, RefKind, RefNote, Reference, reference_block, references};
 pub use refusal::Refusal;
 pub use requests::{Disposition, Enqueued, NewItem};
@@ -64,11 +68,13 @@ pub use text::hex;
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use record::{
     Change, Head, Numbered, Receipt, write_change, write_head, write_keep, write_receipt,
 };
+use unsure::Unsure;
 
 /// What an operation did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,10 +97,13 @@ pub struct Inbox {
     /// How many items were found when another process had ended.
     recovered: Option<u32>,
     revision: u64,
-    receipts: VecDeque<Receipt>,
+    receipts: VecDeque<Arc<Receipt>>,
     /// The process that has the inbox.
     run: String,
     read_only: Option<String>,
+    /// It is read-only since its journal could not be written.
+    lost: bool,
+    unsure: Unsure,
     /// The version of the journal that was found.
     version: u32,
     journal: Journal,
@@ -158,6 +167,8 @@ impl Inbox {
             receipts: VecDeque::new(),
             run: run.into(),
             read_only: None,
+            lost: false,
+            unsure: Unsure::default(),
             version: VERSION,
             journal: Journal::default(),
         }
@@ -173,12 +184,6 @@ impl Inbox {
         inbox.paused = true;
         inbox.read_only = Some(why.into());
         inbox
-    }
-
-    /// The journal cannot be written any more: the inbox is read-only from here on. The first
-    /// reason stays.
-    pub fn lost(&mut self, why: impl Into<String>) {
-        self.read_only.get_or_insert_with(|| why.into());
     }
 
     /// The items, in order.
@@ -291,10 +296,20 @@ impl Inbox {
             self.journal.next += 1;
             self.journal.bytes += (lines.len() - from) as u64;
         }
+        self.unsure.follow(self.revision + 1, &change);
         let applied = self.apply(change);
         debug_assert!(applied, "operations look before they change");
     }
 
+    /// A change that a client asked for.
+    fn asked<T>(&mut self, answer: T, change: Change) -> Done<T> {
+        self.doubt();
+        let mut lines = Vec::new();
+        self.commit(&mut lines, change);
+        Done { answer, lines }
+    }
+
+    /// A change that has happened already, in a turn.
     fn done<T>(&mut self, answer: T, change: Change) -> Done<T> {
         let mut lines = Vec::new();
         self.commit(&mut lines, change);
@@ -316,22 +331,18 @@ impl Inbox {
             }
             Change::Edit {
                 id,
-                body: encoded,
+                body,
                 state,
                 block,
                 pause,
                 at,
             } => {
-                let bounds = self.bounds;
                 let Some(item) = self.items.iter_mut().find(|item| item.id == id) else {
                     return false;
                 };
-                let Some(body) = encoded.decode() else {
-                    return false;
-                };
                 self.bytes -= item.bytes();
-                self.bytes += encoded.len();
-                item.set_body(encoded, &body, &bounds);
+                self.bytes += body.len();
+                item.body = body;
                 if item.state == State::Blocked && state == State::Queued {
                     item.failures = 0;
                     item.last_error = None;
@@ -392,16 +403,13 @@ impl Inbox {
     }
 
     /// Puts an item at the end.
-    fn take_in(&mut self, mut item: Item) {
-        let body = item.body();
-        let encoded = item.body.clone();
-        item.set_body(encoded, &body, &self.bounds);
+    fn take_in(&mut self, item: Item) {
         self.bytes += item.bytes();
         self.items.push(item);
     }
 
     fn remember(&mut self, receipt: Receipt) {
-        self.receipts.push_back(receipt);
+        self.receipts.push_back(Arc::new(receipt));
         while self.receipts.len() > self.bounds.receipts {
             self.receipts.pop_front();
         }

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Bounds;
 use super::item::{Block, BlockCode, Encoded, Intent, Item, Key, State, names};
 use super::text::{hex, unhex};
 use crate::wire::json::write_value;
@@ -212,7 +213,7 @@ impl<'a> Line<'a> {
     }
 
     fn encoded(mut self, body: &'a Encoded) -> Self {
-        self.sum = Some(hex(&body.checksum()));
+        self.sum = Some(hex(&body.sum()));
         self.body = Some(body.raw());
         self
     }
@@ -360,13 +361,16 @@ pub(super) struct Read {
 }
 
 /// Reads one line. None if it is none of ours.
-pub(super) fn read(bytes: &[u8]) -> Option<Read> {
+pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Option<Read> {
     let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
     let n = line.n;
     let run = line.run.clone();
-    let body = line.body.map(Encoded::of);
+    let body = match line.body {
+        Some(raw) => Some(Encoded::read(raw, bounds)?),
+        None => None,
+    };
     let altered = match (&body, &line.sum) {
-        (Some(body), Some(sum)) => unhex(sum) != Some(body.checksum()),
+        (Some(body), Some(sum)) => unhex(sum) != Some(body.sum()),
         (Some(_), None) => true,
         (None, _) => false,
     };
@@ -405,8 +409,6 @@ fn said(line: Line<'_>, body: Option<Encoded>) -> Option<Said> {
             kept: line.kept.unwrap_or(0),
         }),
         op @ ("keep" | "add") => {
-            let body = body?;
-            body.decode()?;
             let item = Item {
                 id: line.id?,
                 intent: intent?,
@@ -416,13 +418,11 @@ fn said(line: Line<'_>, body: Option<Encoded>) -> Option<Said> {
                 key,
                 created: line.created.unwrap_or(at),
                 updated: at,
-                preview: String::new(),
-                refs: Vec::new(),
                 block,
                 failures: line.failures,
                 last_error: line.error,
                 settled: line.settled,
-                body,
+                body: body?,
             };
             if op == "keep" {
                 Said::Keep(item)
@@ -435,18 +435,14 @@ fn said(line: Line<'_>, body: Option<Encoded>) -> Option<Said> {
             item: line.id?,
             end: end?,
         }),
-        "edit" => {
-            let body = body?;
-            body.decode()?;
-            Said::Change(Change::Edit {
-                id: line.id?,
-                body,
-                state: state?,
-                block,
-                pause,
-                at,
-            })
-        }
+        "edit" => Said::Change(Change::Edit {
+            id: line.id?,
+            body: body?,
+            state: state?,
+            block,
+            pause,
+            at,
+        }),
         "set" => Said::Change(Change::Set(Set {
             id: line.id?,
             state: state?,
@@ -518,6 +514,11 @@ pub(super) fn pieces(file: &[u8]) -> impl Iterator<Item = Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Limits;
+
+    fn read(bytes: &[u8]) -> Option<Read> {
+        super::read(bytes, &Bounds::of(&Limits::default()))
+    }
 
     #[test]
     fn lines_that_ran_together_are_told_apart() {

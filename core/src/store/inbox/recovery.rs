@@ -19,6 +19,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use super::item::{Block, BlockCode, Item, State};
 use super::record::{Change, End, Said, Set, VERSION, pieces, read};
@@ -26,6 +27,7 @@ use super::text::hex;
 use super::turns::{failed, ordinary};
 use super::{Inbox, Journal};
 use crate::limits::Limits;
+use crate::wire::frames::{FrameDecoder, Line};
 
 /// What the transcript shows of an item: of the messages that carry its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,8 @@ pub enum TurnEnd {
 pub struct Recovery {
     /// The inbox.
     pub inbox: Inbox,
-    /// The journal was damaged: its bytes are to be written to a file of this name beside it.
+    /// The journal was damaged: its bytes are to be written to a file of this name beside it. None also
+    /// if it was read piece by piece.
     pub aside: Option<String>,
     /// The journal is to be replaced by this.
     pub rewrite: Option<Vec<u8>>,
@@ -113,20 +116,98 @@ impl Findings {
     }
 }
 
-impl Inbox {
-    /// The inbox whose journal holds `bytes`, for the process `run`. `claim` says what the
-    /// transcript shows of an item. No bytes are an empty inbox.
-    pub fn recover(
-        bytes: &[u8],
-        run: &str,
-        at: i64,
-        limits: &Limits,
-        mut claim: impl FnMut(&Item) -> Claim,
-    ) -> Recovery {
-        if let Some(version) = newer(bytes) {
+/// The journal of an inbox as far as it was read: it is taken in piece by piece, and no piece costs
+/// more than its bytes and one line.
+pub struct Reading {
+    lines: FrameDecoder,
+    replay: Replay,
+    /// Bytes that came.
+    bytes: u64,
+    /// The last of them was a line end, or there was none.
+    whole: bool,
+    /// There was a line.
+    begun: bool,
+    /// Its version, if that is newer than ours: then nothing else of it is looked at.
+    newer: Option<u32>,
+}
+
+impl Reading {
+    /// Nothing was read yet. `run` names the process that reads.
+    pub fn new(run: impl Into<String>, limits: &Limits) -> Self {
+        Self {
+            lines: FrameDecoder::new(limits.max_inbox_line),
+            replay: Replay::new(Inbox::new(run, limits)),
+            bytes: 0,
+            whole: true,
+            begun: false,
+            newer: None,
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.last() else { return };
+        self.whole = *last == b'\n';
+        self.bytes += bytes.len() as u64;
+        if self.newer.is_none() {
+            self.lines.push(bytes);
+            self.take(true);
+        }
+    }
+
+    /// There are no more bytes.
+    pub fn finish(&mut self) {
+        if self.newer.is_none() {
+            self.lines.finish();
+            self.take(self.whole);
+        }
+    }
+
+    /// Bytes that came.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the file, which came to its end, is damaged, so that its bytes have to be kept.
+    pub fn is_damaged(&self) -> bool {
+        let replay = &self.replay;
+        self.newer.is_none() && (replay.damaged || replay.broken || replay.kept != 0)
+    }
+
+    fn take(&mut self, ended: bool) {
+        while let Some(line) = self.lines.next_line() {
+            let line = match line {
+                Line::Frame(line) => line,
+                Line::TooLong => {
+                    self.begun = true;
+                    self.replay.torn |= !ended;
+                    self.replay.broken |= ended;
+                    continue;
+                }
+            };
+            if !core::mem::replace(&mut self.begun, true) {
+                self.newer = newer(line);
+            }
+            if self.newer.is_some() {
+                return;
+            }
+            for piece in pieces(line) {
+                self.replay.piece(piece.bytes, piece.ended || ended);
+            }
+        }
+    }
+
+    /// The inbox that comes of it. `claim` says what the transcript shows of an item. No bytes are an
+    /// empty inbox. That a damaged one is kept aside is left to the caller.
+    pub fn recover(self, at: i64, claim: impl FnMut(&Item) -> Claim) -> Recovery {
+        let damaged = self.is_damaged();
+        let torn = self.replay.torn;
+        let mut inbox = self.replay.end(self.bytes);
+        if let Some(version) = self.newer {
             let why =
                 format!("it was written by a newer version ({version}; this one is {VERSION})");
-            let mut inbox = Self::unreadable(run, why, limits);
+            inbox.paused = true;
+            inbox.read_only = Some(why);
             inbox.version = version;
             return Recovery {
                 inbox,
@@ -136,12 +217,77 @@ impl Inbox {
                 findings: Findings::default(),
             };
         }
-        let mut replay = Replay::new(run, limits);
-        replay.file(bytes);
-        let damaged = replay.damaged || replay.broken || replay.kept != 0;
-        let torn = replay.torn;
-        let mut inbox = replay.end(bytes.len());
-        let foreign = inbox.journal.next > 0 && inbox.journal.run != run;
+        inbox.settled(damaged, (torn || damaged) && self.begun, at, claim)
+    }
+}
+
+/// A damaged journal that is kept beside the new one, taken in piece by piece.
+pub struct Aside {
+    hash: Sha256,
+    bytes: Vec<u8>,
+}
+
+impl Aside {
+    /// Nothing of it came yet; it has `size` bytes.
+    pub fn new(size: u64) -> Self {
+        Self {
+            hash: Sha256::new(),
+            bytes: Vec::with_capacity(usize::try_from(size).unwrap_or(0)),
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes that came.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// A name that no other damaged journal has, and all bytes.
+    pub fn end(self) -> (String, Vec<u8>) {
+        let name = format!("inbox.damaged-{}.jsonl", hex(&self.hash.finalize()[..6]));
+        (name, self.bytes)
+    }
+}
+
+impl Inbox {
+    /// The inbox whose journal holds `bytes`, for the process `run`: all at once, as [`Reading`] and
+    /// [`Aside`] have it piece by piece.
+    pub fn recover(
+        bytes: &[u8],
+        run: &str,
+        at: i64,
+        limits: &Limits,
+        claim: impl FnMut(&Item) -> Claim,
+    ) -> Recovery {
+        let mut reading = Reading::new(run, limits);
+        reading.push(bytes);
+        reading.finish();
+        let aside = reading.is_damaged().then(|| {
+            let mut aside = Aside::new(bytes.len() as u64);
+            aside.push(bytes);
+            aside.end().0
+        });
+        Recovery {
+            aside,
+            ..reading.recover(at, claim)
+        }
+    }
+
+    /// What becomes of an inbox that was left so. `anew`: its journal cannot be continued.
+    fn settled(
+        self,
+        damaged: bool,
+        anew: bool,
+        at: i64,
+        mut claim: impl FnMut(&Item) -> Claim,
+    ) -> Recovery {
+        let mut inbox = self;
+        let foreign = inbox.journal.next > 0 && inbox.journal.run != inbox.run;
         let mut lines = Vec::new();
         let mut findings = Findings {
             damaged,
@@ -168,16 +314,15 @@ impl Inbox {
             let items = u32::try_from(inbox.items.len()).unwrap_or(u32::MAX);
             inbox.commit(&mut lines, Change::Recover(items));
         }
-        let blank = bytes.trim_ascii().is_empty();
         let rewrite = match inbox.compaction() {
             Some(file) => Some(file),
-            None => ((torn || damaged) && !blank).then(|| inbox.rewrite()),
+            None => anew.then(|| inbox.rewrite()),
         };
         if rewrite.is_some() {
             lines.clear();
         }
         Recovery {
-            aside: damaged.then(|| aside(bytes)),
+            aside: None,
             inbox,
             rewrite,
             lines,
@@ -268,9 +413,9 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(run: &str, limits: &Limits) -> Self {
+    fn new(inbox: Inbox) -> Self {
         Self {
-            inbox: Inbox::new(run, limits),
+            inbox,
             next: 0,
             damaged: false,
             torn: false,
@@ -281,17 +426,11 @@ impl Replay {
         }
     }
 
-    fn file(&mut self, bytes: &[u8]) {
-        for piece in pieces(bytes) {
-            self.piece(piece.bytes, piece.ended);
-        }
-    }
-
     /// The inbox as it was when its last line was written.
-    fn end(mut self, bytes: usize) -> Inbox {
+    fn end(mut self, bytes: u64) -> Inbox {
         self.inbox.journal = Journal {
             next: self.next,
-            bytes: bytes as u64,
+            bytes,
             run: self.last,
         };
         self.inbox
@@ -299,7 +438,7 @@ impl Replay {
 
     fn piece(&mut self, bytes: &[u8], ended: bool) {
         self.torn |= !ended;
-        let Some(line) = read(bytes) else {
+        let Some(line) = read(bytes, &self.inbox.bounds) else {
             self.broken |= ended;
             return;
         };
@@ -369,28 +508,23 @@ impl Replay {
     }
 }
 
-/// The version of a journal that is newer than ours, however the rest of it looks.
-fn newer(bytes: &[u8]) -> Option<u32> {
+/// The version of a journal that is newer than ours, by its first line, however the rest of it looks.
+fn newer(line: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
     struct First<'a> {
         op: &'a str,
         version: u32,
     }
-    let first = pieces(bytes).next()?;
+    let first = pieces(line).next()?;
     let first: First<'_> = serde_json::from_slice(first.bytes).ok()?;
     (first.op == "inbox" && first.version > VERSION).then_some(first.version)
-}
-
-/// A name that no other damaged journal has.
-fn aside(bytes: &[u8]) -> String {
-    use sha2::{Digest, Sha256};
-    format!("inbox.damaged-{}.jsonl", hex(&Sha256::digest(bytes)[..6]))
 }
 
 /// The inbox that wrote a journal, before anything is made of what it left.
 #[cfg(test)]
 pub(super) fn replayed(bytes: &[u8], run: &str, limits: &Limits) -> Inbox {
-    let mut replay = Replay::new(run, limits);
-    replay.file(bytes);
-    replay.end(bytes.len())
+    let mut reading = Reading::new(run, limits);
+    reading.push(bytes);
+    reading.finish();
+    reading.replay.end(reading.bytes)
 }

@@ -109,7 +109,7 @@ impl Inbox {
         }
         let bound = content(text, &new.source);
         let failed = new.draft.failed.clone();
-        let body = body(new.draft);
+        let body = self.encoded(new.draft);
         self.fits(body.len())?;
         self.has_room(body.len())?;
         let block = failed.map(|why| self.reference_failed(&why));
@@ -128,8 +128,6 @@ impl Inbox {
             key: new.key.map(|text| Key { text, bound }),
             created: at,
             updated: at,
-            preview: String::new(),
-            refs: Vec::new(),
             block,
             failures: 0,
             last_error: None,
@@ -143,7 +141,7 @@ impl Inbox {
             paused: self.paused || pause,
             idempotent: false,
         };
-        Ok(self.done(answer, Change::Add { item, pause }))
+        Ok(self.asked(answer, Change::Add { item, pause }))
     }
 
     /// Another text for a pending item. A blocked one is queued again.
@@ -153,10 +151,10 @@ impl Inbox {
             return Err(Refusal::Empty);
         }
         let (old, state, block) = (item.bytes(), item.state, item.block.clone());
-        let same = *item.body.raw().get() == *body(draft.clone()).raw().get();
         let failed = draft.failed.as_deref();
         let failed = failed.map(|why| self.reference_failed(why));
-        let body = body(draft);
+        let body = self.encoded(draft);
+        let same = item.body == body;
         self.fits(body.len())?;
         self.has_room(body.len().saturating_sub(old))?;
         let pause = failed.is_some();
@@ -171,7 +169,7 @@ impl Inbox {
             return Ok(unchanged(()));
         }
         let id = id.into();
-        Ok(self.done(
+        Ok(self.asked(
             (),
             Change::Edit {
                 id,
@@ -209,7 +207,7 @@ impl Inbox {
             state @ State::Running => return Err(Refusal::WrongState { state }),
         }
         let id = id.into();
-        Ok(self.done(
+        Ok(self.asked(
             (),
             Change::Drop {
                 id,
@@ -228,7 +226,7 @@ impl Inbox {
             return Ok(unchanged(()));
         }
         let id = id.into();
-        Ok(self.done((), Change::Move { id, to, at }))
+        Ok(self.asked((), Change::Move { id, to, at }))
     }
 
     /// Pauses it, or lets it go on. The answer is whether it is paused.
@@ -237,7 +235,7 @@ impl Inbox {
         if self.paused == paused {
             return Ok(unchanged(paused));
         }
-        Ok(self.done(paused, Change::Pause(paused)))
+        Ok(self.asked(paused, Change::Pause(paused)))
     }
 
     /// A blocked or uncertain item waits for its turn again, whatever became of it before.
@@ -258,7 +256,7 @@ impl Inbox {
             last_error: None,
             ..item.as_it_is(at)
         };
-        Ok(self.done((), Change::Set(set)))
+        Ok(self.asked((), Change::Set(set)))
     }
 
     /// What became of the item with this key, and the content the key is bound to.
@@ -283,6 +281,14 @@ impl Inbox {
             End::Discarded => Disposition::Discarded,
         };
         Some((answer(&receipt.item, disposition, 0), receipt.key.bound))
+    }
+
+    fn encoded(&self, draft: Draft) -> Encoded {
+        let body = Body {
+            text: draft.text,
+            refs: draft.refs,
+        };
+        body.encode(&self.bounds)
     }
 
     fn fits(&self, bytes: usize) -> Result<(), Refusal> {
@@ -331,14 +337,6 @@ fn unchanged<T>(answer: T) -> Done<T> {
         answer,
         lines: Vec::new(),
     }
-}
-
-fn body(draft: Draft) -> Encoded {
-    Body {
-        text: draft.text,
-        refs: draft.refs,
-    }
-    .encode()
 }
 
 fn disposition(state: State) -> Disposition {
