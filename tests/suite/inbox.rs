@@ -41,13 +41,18 @@ fn text(which: u8) -> String {
 
 fn limits() -> Limits {
     let mut limits = Limits::default();
-    limits.max_inbox_items = SIZES.items;
-    limits.max_inbox_item = SIZES.item;
-    limits.max_inbox = SIZES.bytes;
-    limits.max_inbox_receipts = SIZES.stubs;
-    limits.max_inbox_attempts = SIZES.attempts;
+    limit(&mut limits, SIZES);
     limits.max_inbox_waste = 2048;
     limits
+}
+
+/// An inbox is as small as the one on paper.
+fn limit(limits: &mut Limits, sizes: Sizes) {
+    limits.max_inbox_items = sizes.items;
+    limits.max_inbox_item = sizes.item;
+    limits.max_inbox = sizes.bytes;
+    limits.max_inbox_receipts = sizes.stubs;
+    limits.max_inbox_attempts = sizes.attempts;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +159,31 @@ enum Told {
     User(Option<String>),
     End(End),
     Interrupted,
+}
+
+/// How often a transcript has an item, and how the last of its turns ended.
+fn told(transcript: &[Told], id: &str) -> (u32, Option<End>) {
+    let mut times = 0;
+    let mut end = None;
+    let mut within = false;
+    for line in transcript {
+        match line {
+            Told::User(item) if item.as_deref() == Some(id) => {
+                times += 1;
+                within = true;
+                end = None;
+            }
+            Told::User(_) => {}
+            Told::End(how) => {
+                if within {
+                    end = Some(*how);
+                }
+                within = false;
+            }
+            Told::Interrupted => within = false,
+        }
+    }
+    (times, end)
 }
 
 /// An inbox on a disk, a transcript, a client and the book.
@@ -282,31 +312,6 @@ impl Life {
         self.open &= end == End::Finished;
     }
 
-    /// How often the transcript has an item, and how the last of its turns ended.
-    fn told(transcript: &[Told], id: &str) -> (u32, Option<End>) {
-        let mut times = 0;
-        let mut end = None;
-        let mut within = false;
-        for line in transcript {
-            match line {
-                Told::User(item) if item.as_deref() == Some(id) => {
-                    times += 1;
-                    within = true;
-                    end = None;
-                }
-                Told::User(_) => {}
-                Told::End(how) => {
-                    if within {
-                        end = Some(*how);
-                    }
-                    within = false;
-                }
-                Told::Interrupted => within = false,
-            }
-        }
-        (times, end)
-    }
-
     /// How many changes are whole in what is left of the file, beyond what was written as a whole.
     fn page(&self) -> usize {
         if self.file.is_empty() {
@@ -326,7 +331,7 @@ impl Life {
         let transcript = &self.transcript;
         let page = self.page();
         let recovery = Inbox::recover(&self.file, &run, 3, &limits(), |item| {
-            let (times, end) = Self::told(transcript, &item.id);
+            let (times, end) = told(transcript, &item.id);
             match times {
                 0 => Claim::Absent,
                 times => Claim::Begun {
@@ -351,7 +356,7 @@ impl Life {
         assert_eq!(aside, None, "a crash is no damage: {findings:?}");
         self.inbox = inbox;
         self.book
-            .recover(page, self.runs, |id| Self::told(transcript, id));
+            .recover(page, self.runs, |id| told(transcript, id));
         if let Some(file) = rewrite {
             self.write(file);
         }
@@ -360,7 +365,7 @@ impl Life {
             self.transcript.push(Told::Interrupted);
         }
         for item in self.inbox.items() {
-            let (_, end) = Self::told(&self.transcript, &item.id);
+            let (_, end) = told(&self.transcript, &item.id);
             if item.state == State::Queued && end == Some(End::Passing) {
                 let delivered = self.delivered.get(&item.id).copied().unwrap_or(0);
                 self.allowed.insert(item.id.clone(), delivered + 1);
@@ -574,7 +579,7 @@ impl Life {
         );
         assert_eq!(self.page() + 1, self.book.pages.len(), "a line a change");
         for id in &self.acknowledged {
-            let (times, end) = Self::told(&self.transcript, id);
+            let (times, end) = told(&self.transcript, id);
             let delivered = times > 0 && end.is_some();
             let there = self.inbox.get(id).is_some();
             assert!(

@@ -13,6 +13,8 @@ use reasonix_tests::provider::{Answer, Step, done, finish, text, tool};
 use reasonix_tests::sim::{Moment, Sim, config};
 use reasonix_tests::world::{Piece, World, http};
 
+use super::{Told, told};
+
 const HOME: &str = "/home/user/.reasonix";
 
 const SIZES: Sizes = Sizes {
@@ -180,11 +182,7 @@ fn begin(disk: Disk, seed: u8) -> Sim {
     config.ephemeral = false;
     config.seed = [seed; 32];
     config.settings.providers[0].max_retries = 0;
-    config.limits.max_inbox_items = SIZES.items;
-    config.limits.max_inbox_item = SIZES.item;
-    config.limits.max_inbox = SIZES.bytes;
-    config.limits.max_inbox_receipts = SIZES.stubs;
-    config.limits.max_inbox_attempts = SIZES.attempts;
+    super::limit(&mut config.limits, SIZES);
     let mut sim = Sim::new(config, World::on(disk));
     sim.keeps = false;
     sim.ask(&json::initialize(9001));
@@ -367,9 +365,9 @@ impl Life {
                 let disk = self.sim.world.disk.clone();
                 let page = self.page(&disk);
                 self.load();
-                let told = self.transcript(&disk);
+                let lines = self.transcript(&disk);
                 self.book
-                    .recover(page, u32::from(self.seed), |id| told_of(&told, id));
+                    .recover(page, u32::from(self.seed), |id| told(&lines, id));
                 // What it makes of it need not last before it is built on.
                 self.answered = None;
                 self.kept = self.kept.min(page);
@@ -523,13 +521,13 @@ impl Life {
             "{page} changes are left of {} that were answered",
             self.kept
         );
-        let told = self.transcript(&disk);
+        let lines = self.transcript(&disk);
         self.seed += 1;
         self.sim = begin(disk, self.seed);
         (self.prompt, self.turn) = (None, None);
         self.load();
         let writer = u32::from(self.seed);
-        self.book.recover(page, writer, |id| told_of(&told, id));
+        self.book.recover(page, writer, |id| told(&lines, id));
         self.kept = self.kept.min(page);
         let asked = self.sim.world.requests.len();
         self.sim.run_for(THINKS);
@@ -550,15 +548,16 @@ impl Life {
             .saturating_sub(1)
     }
 
-    fn transcript(&self, disk: &Disk) -> Vec<Value> {
+    fn transcript(&self, disk: &Disk) -> Vec<Told> {
         let bytes = disk
             .file(&self.path("transcript.jsonl"))
             .unwrap_or_default();
         let lines = bytes.split(|byte| *byte == b'\n');
         let lines = lines.filter(|line| !line.is_empty());
-        lines
+        let records: Vec<Value> = lines
             .map(|line| serde_json::from_slice(line).expect("a record"))
-            .collect()
+            .collect();
+        told_in(&records)
     }
 
     /// What a client sees is what is on paper.
@@ -647,37 +646,29 @@ impl Turn {
     }
 }
 
-/// How often a transcript has an item, and how the last of its turns ended.
-fn told_of(transcript: &[Value], id: &str) -> (u32, Option<End>) {
-    let (mut times, mut end, mut within, mut acted) = (0, None, false, false);
-    for record in transcript {
+/// A transcript as far as an inbox is concerned.
+fn told_in(records: &[Value]) -> Vec<Told> {
+    let mut acted = false;
+    let mut lines = Vec::new();
+    for record in records {
         match record["type"].as_str().unwrap_or_default() {
             "user" => {
                 let from = record["from"].as_str().unwrap_or("person");
-                if ["person", "queue"].contains(&from) {
-                    (within, acted) = (false, false);
-                }
-                if record["item"] == id {
-                    (times, end, within) = (times + 1, None, true);
-                }
+                acted &= !["person", "queue"].contains(&from);
+                lines.push(Told::User(record["item"].as_str().map(String::from)));
             }
             "assistant" => acted = true,
-            "end" => {
-                if within {
-                    end = match record["reason"].as_str().unwrap_or_default() {
-                        "cancelled" => Some(End::Cancelled),
-                        "failed" if acted => Some(End::Lasting),
-                        "failed" => Some(End::Passing),
-                        "interrupted" => None,
-                        _ => Some(End::Finished),
-                    };
-                }
-                within = false;
-            }
+            "end" => lines.push(match record["reason"].as_str().unwrap_or_default() {
+                "cancelled" => Told::End(End::Cancelled),
+                "failed" if acted => Told::End(End::Lasting),
+                "failed" => Told::End(End::Passing),
+                "interrupted" => Told::Interrupted,
+                _ => Told::End(End::Finished),
+            }),
             _ => {}
         }
     }
-    (times, end)
+    lines
 }
 
 proptest! {
