@@ -1,5 +1,6 @@
 //! The one test binary: what must hold of the whole agent, of both its runtimes and of the programs.
 
+mod attached;
 mod authority;
 mod cases;
 #[cfg(target_os = "linux")]

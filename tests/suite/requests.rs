@@ -136,7 +136,7 @@ fn the_projects_instructions_are_told_first_also_after_a_load_and_only_its_own()
 }
 
 /// The smallest picture there is.
-const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+pub(super) const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 #[test]
 fn what_a_prompt_brings_along_is_saved_beside_a_gitignore_and_named_to_the_model() {

@@ -12,8 +12,9 @@ use super::session::Session;
 use super::{Agent, Level, Owner};
 use crate::call::Call;
 use crate::ids::SessionKey;
-use crate::protocol::schema::SessionId;
+use crate::protocol::Gates;
 use crate::protocol::schema::vendor::status::Sandbox as Told;
+use crate::protocol::schema::{Notice, NoticeSeverity, SessionId, SessionUpdate};
 use crate::settings::Sandboxing;
 use crate::tools::Sandbox;
 use crate::wire::RpcError;
@@ -95,6 +96,36 @@ impl Agent {
         }
         for why in self.config.settings.not_writable.clone() {
             self.report(Level::Warn, format!("sandbox.writable: {why}"));
+        }
+    }
+
+    /// The agent's own folder, if it is in that of a session: where commands are confined they can
+    /// write there all the same, since the kernel takes nothing back beneath a folder.
+    pub(super) fn home_within(&self, root: &str) -> Option<&str> {
+        let home = self.config.host.home.as_deref()?;
+        let rest = home.strip_prefix(root.trim_end_matches('/'))?;
+        let within = rest.is_empty() || rest.starts_with('/');
+        (within && self.config.host.sandbox.confines_files()).then_some(home)
+    }
+
+    /// Says so when such a session opens: in the log, and to a client that takes notices.
+    pub(super) fn tell_home_within(&mut self, key: SessionKey) {
+        let session = self.sessions.get(&key);
+        let Some(home) = session.and_then(|session| self.home_within(&session.root)) else {
+            return;
+        };
+        let title = "Commands of this session can change the agent's own files";
+        let why = format!(
+            "{home} is in the session's folder: what runs there can write rules, keys and stored \
+             sessions. A project's folder of its own keeps commands from it."
+        );
+        self.report(Level::Warn, format!("{title}: {why}"));
+        if self.side.takes(key, Gates::NOTICES)
+            && let Some(mut session) = self.side.session(key)
+        {
+            let mut notice = Notice::new(NoticeSeverity::Warning, title);
+            notice.description = Some(why);
+            session.notify(&SessionUpdate::Notice(notice));
         }
     }
 

@@ -9,6 +9,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use sha2::{Digest, Sha256};
 
+use super::typed::Typed;
 use crate::engine::record::{Shown, User};
 use crate::model::Part;
 use crate::protocol::schema::{
@@ -37,50 +38,11 @@ pub(super) struct Prompt {
     pub files: Vec<Attachment>,
     /// What was typed, if that may be a command.
     pub typed: Option<Typed>,
-}
-
-/// What a person typed that begins with `/` or `!`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Typed {
-    /// From that sign on: texts, and links where they stood between them.
-    pub text: String,
-    /// Whether there are links in it.
-    pub links: bool,
-    /// What came with it: files and pictures, as the model gets them.
-    pub beside: Vec<String>,
-}
-
-impl Typed {
-    /// One more block, as the model gets it.
-    fn add(&mut self, block: &ContentBlock, text: &str) {
-        let inline = matches!(block, ContentBlock::Text(_) | ContentBlock::ResourceLink(_));
-        if !inline || (self.text.is_empty() && block.as_text().is_none()) {
-            return self.beside.push(text.into());
-        }
-        self.links |= matches!(block, ContentBlock::ResourceLink(_));
-        let apart =
-            |text: &str, c: Option<char>| text.is_empty() || c.is_none_or(char::is_whitespace);
-        if !apart(&self.text, self.text.chars().last()) && !apart(text, text.chars().next()) {
-            self.text.push(' ');
-        }
-        self.text.push_str(text);
-    }
-}
-
-/// Whether the first text may be a command.
-fn may_be_command(blocks: &[ContentBlock]) -> bool {
-    let first = blocks.iter().find_map(ContentBlock::as_text);
-    first.is_some_and(|text| text.trim_start().starts_with(['/', '!']))
+    /// The words of the goal that it sets, if it does by a command.
+    pub goal: Option<String>,
 }
 
 impl Prompt {
-    /// Whether it is one text and nothing else.
-    pub(super) fn is_one_text(&self) -> bool {
-        let shown = self.shown.as_deref();
-        let alone = |shown: &[Shown]| matches!(shown, [one] if one.text().is_some());
-        self.files.is_empty() && shown.is_none_or(alone)
-    }
-
     /// What the person said, where it is not one text, without the help of its pictures.
     pub(super) fn shown_by_itself(&self) -> Option<Vec<Shown>> {
         let picture = |at: usize, block: Option<&String>| match self.parts.get(at + 1) {
@@ -139,7 +101,6 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
     let mut images = Vec::new();
     let mut files: Vec<Attachment> = Vec::new();
     let mut shown = Vec::new();
-    let mut typed = may_be_command(blocks).then(Typed::default);
     for (n, block) in blocks.iter().enumerate() {
         shown.push(as_shown(block, images.len()));
         match block {
@@ -185,13 +146,8 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
                 return Err(format!("block {n} (audio): sound is not supported"));
             }
         }
-        if let (Some(typed), Some(text)) = (&mut typed, texts.last()) {
-            typed.add(block, text);
-        }
     }
-    if let Some(typed) = &mut typed {
-        typed.text = typed.text.trim().into();
-    }
+    let typed = Typed::of(blocks, &texts);
     let mut parts = Vec::with_capacity(images.len() + 1);
     parts.push(Part::Text(texts.join("\n\n")));
     parts.append(&mut images);
@@ -203,6 +159,7 @@ pub(super) fn read(blocks: &[ContentBlock]) -> Result<Prompt, String> {
         shown,
         files,
         typed,
+        goal: None,
     })
 }
 
@@ -476,48 +433,6 @@ mod tests {
             let parsed: ContentBlock = serde_json::from_str(block).expect("a block");
             let prompt = read(&[parsed]).expect("it can be used");
             assert_eq!(prompt.shown, expected.map(|one| vec![one]), "{block}");
-        }
-    }
-
-    #[test]
-    fn what_may_be_a_command_is_one_line_and_what_came_with_it() {
-        let link = || ContentBlock::ResourceLink(ResourceLink::new("x", "file:///w/x"));
-        let file = || {
-            ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::Text(
-                TextResourceContents::new("inside", "file:///w/y"),
-            )))
-        };
-        let inside = "<file uri=\"file:///w/y\">\ninside\n</file>";
-        for (blocks, text, links, beside) in [
-            (vec![ContentBlock::text(" /a b\n")], "/a b", false, vec![]),
-            (
-                vec![ContentBlock::text("/a"), link(), ContentBlock::text("now")],
-                "/a @file:///w/x now",
-                true,
-                vec![],
-            ),
-            (
-                vec![
-                    file(),
-                    link(),
-                    ContentBlock::text("!a"),
-                    ContentBlock::text(" b"),
-                ],
-                "!a b",
-                false,
-                vec![inside, "@file:///w/x"],
-            ),
-        ] {
-            let typed = read(&blocks).expect("good").typed.expect("it may be one");
-            assert_eq!((typed.text.as_str(), typed.links), (text, links));
-            assert_eq!(typed.beside, beside);
-        }
-        for blocks in [
-            vec![ContentBlock::text("say /a")],
-            vec![link()],
-            vec![ContentBlock::text("x"), ContentBlock::text("/a")],
-        ] {
-            assert_eq!(read(&blocks).expect("good").typed, None);
         }
     }
 

@@ -36,6 +36,7 @@ mod saving;
 mod session;
 mod standing;
 mod status;
+mod typed;
 mod vendor;
 
 #[cfg(test)]

@@ -523,6 +523,7 @@ impl Agent {
         self.enqueue(session);
         self.tell_commands(session);
         self.tell_left_out(session);
+        self.tell_home_within(session);
         self.tell_usage(session);
         self.take_servers(session, &opening.servers);
     }

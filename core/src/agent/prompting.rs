@@ -72,6 +72,7 @@ impl Agent {
         let message = Message {
             parts: prompt.parts,
             shown: prompt.shown,
+            goal: prompt.goal,
             item: None,
         };
         let mut preparing = Preparing {

@@ -433,6 +433,8 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// What the person said, where it is not the same.
     pub shown: Option<Vec<Shown>>,
+    /// The words of a goal that it sets, where they are not all that the person said.
+    pub goal: Option<String>,
     /// The item of the inbox that it comes from.
     pub item: Option<String>,
 }

@@ -157,11 +157,12 @@ impl Engine {
         &mut self,
         cx: &mut Context<'_>,
         from: Author,
-        message: Message,
+        mut message: Message,
     ) -> bool {
         let id = self.spoken.next();
+        let goal = message.goal.take();
         let mut user = message.into_user(id, from);
-        let said = said(&user);
+        let said = goal.unwrap_or_else(|| said(&user));
         let opening = self.pursue(cx, |pursuit, cx| pursuit.begin_turn(&said, cx.limits));
         if opening == Opening::Set {
             // What was open before is no part of it.

@@ -50,10 +50,6 @@ impl Calling {
             }
         };
         told.truncate(told.trim_end().len());
-        for beside in self.prompt.typed.iter().flat_map(|typed| &typed.beside) {
-            told.push_str("\n\n");
-            told.push_str(beside);
-        }
         Ok(told)
     }
 }
@@ -140,9 +136,9 @@ impl Agent {
         match told {
             Ok(told) => self.begin_prompt(key, prompt_of(told, calling.prompt)),
             Err(why) => {
-                self.record_command(key, &calling.prompt);
                 let how = "/reload looks for commands again.";
-                self.answer_command(key, format!("It cannot be read any more: {why}. {how}"));
+                let why = format!("It cannot be read any more: {why}. {how}");
+                self.command_failed(key, &calling.prompt, why);
             }
         }
     }

@@ -1,15 +1,17 @@
 //! Slash commands, and command lines of the person's own.
 //!
-//! A prompt is a command if its first text begins with `/` and a name that is known; everything else
-//! is said to the model as it is. Where a name is known in several places, the first of these counts:
+//! A prompt is a command if its first text that is not blank begins with `/` and a name that is known,
+//! or with `!`, whatever other blocks stand before or behind it (`../typed`); everything else is said to
+//! the model as it is. Where a name is known in several places, the first of these counts:
 //!
-//! | | what it is | what it does |
-//! | --- | --- | --- |
-//! | 1 | one that the agent does itself, with nothing but text | runs instead of a turn: the model hears nothing of it, what it says is a chunk |
-//! | 2 | a file of commands | its text, with what was typed filled in, is the prompt of a turn |
-//! | 3 | a skill | the same, with what was typed behind it |
+//! | | what it is | what it does | with files, pictures and links |
+//! | --- | --- | --- | --- |
+//! | 1 | one that the agent does itself | runs instead of a turn: the model hears nothing of it, what it says is a chunk | says that they were not used; a goal that is set goes to the model with them |
+//! | 2 | a file of commands | its text, with what was typed filled in, is the prompt of a turn | they go with it |
+//! | 3 | a skill | the same, with what was typed behind it | they go with it |
 //!
-//! The names of prompts of MCP servers are those of no others; they come with nothing but text too.
+//! The names of prompts of MCP servers are those of no others; files, pictures and links go with them.
+//! A `!line` says what was not used, and with a link among its words it does not run.
 //!
 //! What stands in files is text for the model and nothing else: it runs nothing and allows nothing.
 //! What was typed is remembered and shown, also by a load.
@@ -222,34 +224,30 @@ impl Agent {
             return Some(prompt);
         };
         // A picture in Markdown is none.
-        let line = typed.text.strip_prefix('!');
+        let line = typed.plain.strip_prefix('!');
         if let Some(line) = line.filter(|line| !line.starts_with('[')) {
-            let (line, links) = (String::from(line.trim()), typed.links);
-            self.run_line(key, &prompt, &line, links);
+            let line = String::from(line.trim());
+            self.run_line(key, &prompt, &line);
             return None;
         }
         let Some((name, rest)) = split(&typed.text) else {
             return Some(prompt);
         };
-        let rest = String::from(rest);
-        if prompt.is_one_text() {
-            let text = String::from(prompt.text());
-            if self.fill_prompt(key, &text) {
-                return None;
-            }
+        if self.is_servers_prompt(key, name) {
+            self.fill_prompt(key, prompt);
+            return None;
         }
         let session = self.sessions.get(&key);
         let source = session.and_then(|session| Source::of(name, &session.shelf));
         match source {
-            Some(Source::BuiltIn(command)) if prompt.is_one_text() => {
-                self.run_built_in(key, command, prompt, &rest)
-            }
-            Some(Source::BuiltIn(_)) | None => Some(prompt),
+            Some(Source::BuiltIn(command)) => self.run_built_in(key, command, prompt),
+            None => Some(prompt),
             Some(Source::File {
                 path,
                 beneath,
                 skill,
             }) => {
+                let rest = rest.into();
                 self.read_command(key, Calling::new(prompt, rest, skill), path, beneath);
                 None
             }
@@ -261,13 +259,24 @@ impl Agent {
         key: SessionKey,
         command: BuiltIn,
         prompt: Prompt,
-        rest: &str,
     ) -> Option<Prompt> {
-        if command == BuiltIn::Goal && standing::is_objective(rest) {
+        let behind = |text: &str| split(text).map(|(_, rest)| String::from(rest));
+        let typed = prompt.typed.as_ref();
+        // What a command is told to do is words alone: `/goal pause` with a file pauses.
+        let rest = typed
+            .and_then(|typed| behind(&typed.plain))
+            .unwrap_or_default();
+        if command == BuiltIn::Goal && standing::is_objective(&rest) {
+            let words = typed
+                .and_then(|typed| behind(&typed.text))
+                .unwrap_or_default();
             // The words are the prompt of a turn.
-            return Some(self.set_goal(key, prompt, rest));
+            return Some(self.set_goal(key, prompt, words));
         }
+        let rest = rest.as_str();
         self.record_command(key, &prompt);
+        let (name, ..) = command.describe();
+        self.say_unused(key, &prompt, &format!("/{name}"));
         let said = match command {
             BuiltIn::Permissions => self.permissions(key, rest),
             BuiltIn::Status => self.status_text(key),
@@ -295,6 +304,12 @@ impl Agent {
         self.answer_command(key, said);
     }
 
+    /// A command that was to become a prompt does not: it says why, and no model is asked.
+    pub(super) fn command_failed(&mut self, key: SessionKey, prompt: &Prompt, why: String) {
+        self.record_command(key, prompt);
+        self.answer_command(key, why);
+    }
+
     /// What was typed runs in place of a turn, and is remembered.
     fn record_command(&mut self, key: SessionKey, prompt: &Prompt) {
         if let Some(session) = self.sessions.get_mut(&key) {
@@ -304,6 +319,16 @@ impl Agent {
         self.with_engine(key, |engine, cx| {
             engine.record(cx, Record::Command { text, shown });
         });
+    }
+
+    /// Says what came with a prompt that `command` does not use, so that nothing is lost in silence.
+    fn say_unused(&mut self, key: SessionKey, prompt: &Prompt, command: &str) {
+        let Some(typed) = &prompt.typed else { return };
+        let Some(names) = typed.names() else { return };
+        let were = if typed.others() == 1 { "was" } else { "were" };
+        let mut text = format!("{names} {were} not used: {command} takes only words.\n\n");
+        self.known.secrets().redact(&mut text);
+        self.with_engine(key, |engine, cx| engine.record(cx, Record::Note { text }));
     }
 
     /// A command is done, and says so.
@@ -328,8 +353,12 @@ impl Agent {
     }
 }
 
-/// The prompt that says `text` to the model in place of what was typed, which people are shown.
-fn prompt_of(text: String, mut typed: Prompt) -> Prompt {
+/// The prompt that says `text` to the model in place of what was typed, which people are shown. What
+/// stood beside that goes with it.
+pub(super) fn prompt_of(mut text: String, mut typed: Prompt) -> Prompt {
+    if let Some(typed) = &typed.typed {
+        typed.tell_beside(&mut text);
+    }
     if typed.shown.is_none() {
         typed.shown = Some(Vec::from([Shown::Text(typed.text().into())]));
     }

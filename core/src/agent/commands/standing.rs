@@ -50,6 +50,12 @@ impl Agent {
             for folder in self.writable() {
                 let _ = writeln!(text, "Commands can write in: {folder}");
             }
+            if let Some(home) = self.home_within(&session.root) {
+                let _ = writeln!(
+                    text,
+                    "Commands can change the agent's own files, which are in its folder: {home}"
+                );
+            }
         } else {
             let _ = writeln!(text, "Commands are not confined: {confined}");
         }
@@ -104,7 +110,7 @@ impl Agent {
     }
 
     /// Makes what follows `/goal` the goal of a turn.
-    pub(super) fn set_goal(&mut self, key: SessionKey, typed: Prompt, objective: &str) -> Prompt {
+    pub(super) fn set_goal(&mut self, key: SessionKey, typed: Prompt, words: String) -> Prompt {
         // Only a session of a later version refuses it, and that takes no prompts either.
         if self.set_axis(key, "mode", Mode::Goal.name()).is_ok()
             && let Some(session) = self.sessions.get_mut(&key)
@@ -113,7 +119,9 @@ impl Agent {
             let (store, options) = (session.store, session.axes.record());
             self.remember_options(store, options);
         }
-        prompt_of(objective.into(), typed)
+        let mut prompt = prompt_of(words.clone(), typed);
+        prompt.goal = Some(words);
+        prompt
     }
 }
 

@@ -96,6 +96,7 @@ impl Agent {
         Some(Message {
             parts,
             shown,
+            goal: None,
             item: Some(id.into()),
         })
     }

@@ -8,85 +8,52 @@
 //! | the prompt is cancelled | it is over; the server is told |
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use crate::agent::Agent;
-use crate::agent::content::{self, Prompt};
-use crate::engine::Message;
-use crate::engine::record::{Record, Shown};
+use crate::agent::commands::prompt_of;
+use crate::agent::content::Prompt;
 use crate::ids::{CallId, SessionKey};
-use crate::model::Part;
 
 /// A prompt that is being filled.
 pub(super) struct Filling {
     pub(super) call: CallId,
-    /// What the person typed.
-    typed: String,
+    /// What the person said.
+    prompt: Prompt,
 }
 
 impl Agent {
-    /// Has a server fill the prompt that a text names; false if it names none.
-    pub(in crate::agent) fn fill_prompt(&mut self, key: SessionKey, text: &str) -> bool {
-        let typed = text.trim();
-        let Some(command) = typed.strip_prefix('/') else {
-            return false;
-        };
-        let (command, rest) = command
-            .split_once(char::is_whitespace)
-            .unwrap_or((command, ""));
+    /// Whether a command is called as the prompts of a session's servers are.
+    pub(in crate::agent) fn is_servers_prompt(&self, key: SessionKey, command: &str) -> bool {
+        let session = self.sessions.get(&key);
+        session.is_some_and(|session| session.servers.hub.has_prompts_like(command))
+    }
+
+    /// Has a server fill the prompt that was typed.
+    pub(in crate::agent) fn fill_prompt(&mut self, key: SessionKey, prompt: Prompt) {
         let Some(session) = self.sessions.get_mut(&key) else {
-            return false;
+            return;
         };
-        if !session.servers.hub.has_prompts_like(command) {
-            return false;
-        }
+        let typed = prompt.typed.as_ref().map(|typed| typed.text.as_str());
+        let typed = typed
+            .and_then(|text| text.strip_prefix('/'))
+            .unwrap_or_default();
+        let (command, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        let (command, rest) = (String::from(command), String::from(rest));
         let call = CallId::new(self.ids.next());
         session.servers.calls.insert(call);
-        session.servers.filling = Some(Filling {
-            call,
-            typed: typed.into(),
-        });
-        self.with_servers(key, |hub, cx| hub.prompt(cx, call, command, rest));
-        true
+        session.servers.filling = Some(Filling { call, prompt });
+        self.with_servers(key, |hub, cx| hub.prompt(cx, call, &command, &rest));
     }
 
     /// A prompt is filled, or is not.
     pub(super) fn prompt_filled(&mut self, key: SessionKey, result: Result<String, String>) {
         let session = self.sessions.get_mut(&key);
-        let Some((session, filling)) =
-            session.and_then(|it| it.servers.filling.take().map(|filling| (it, filling)))
-        else {
+        let Some(filling) = session.and_then(|it| it.servers.filling.take()) else {
             return;
         };
-        let typed = filling.typed;
         match result {
-            Ok(text) => {
-                let said = Prompt {
-                    parts: Vec::from([Part::Text(typed.clone())]),
-                    ..Prompt::default()
-                };
-                let title = content::title(&said, self.config.limits.max_session_title);
-                self.set_title(key, title);
-                let message = Message {
-                    parts: Vec::from([Part::Text(text)]),
-                    shown: Some(Vec::from([Shown::Text(typed)])),
-                    item: None,
-                };
-                self.with_engine(key, |engine, cx| engine.prompt(cx, message));
-            }
-            Err(why) => {
-                session.command = true;
-                self.with_engine(key, |engine, cx| {
-                    engine.record(
-                        cx,
-                        Record::Command {
-                            text: typed,
-                            shown: None,
-                        },
-                    );
-                });
-                self.servers_command_done(key, why);
-            }
+            Ok(text) => self.begin_prompt(key, prompt_of(text, filling.prompt)),
+            Err(why) => self.command_failed(key, &filling.prompt, why),
         }
     }
 

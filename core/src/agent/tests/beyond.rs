@@ -53,6 +53,37 @@ fn a_list_of_what_is_to_be_done_is_a_plan_with_an_id_only_for_who_asked() {
 }
 
 #[test]
+fn that_commands_can_write_the_agents_own_files_is_said_when_the_session_opens() {
+    let said = "Commands of this session can change the agent's own files";
+    for (home, confined, capabilities, expected) in [
+        ("/w/.reasonix", true, ALL, true),
+        ("/w", true, ALL, true),
+        ("/w", true, "{}", false),
+        ("/w/.reasonix", false, ALL, false),
+        ("/ww", true, ALL, false),
+        ("/h", true, ALL, false),
+    ] {
+        let mut config = scripted("{\"text\":\"done\"}\n");
+        config.host.home = Some(home.into());
+        if confined {
+            config.host.sandbox = crate::settings::Sandboxing::Landlock { abi: 4 };
+        }
+        let mut world = World::of(config);
+        let params = format!("{{\"protocolVersion\":1,\"clientCapabilities\":{capabilities}}}");
+        world.request(0, "initialize", &params);
+        world.open_session(1);
+        let lines = world.lines.join("\n");
+        assert_eq!(
+            lines.contains(said),
+            expected,
+            "{home} {confined} {capabilities}"
+        );
+        world.go();
+        world.sees("end_turn");
+    }
+}
+
+#[test]
 fn a_compaction_is_shown_with_its_summary_or_is_one_message() {
     let say = |text: &str| format!("{{\"text\":\"{text}\"}}\n{{\"finish\":\"stop\"}}\n");
     let script = say("done").repeat(10) + &say("we dug") + &say("more");
