@@ -1,13 +1,12 @@
 //! Questions to the person as a form: `elicitation/create`, and what its answers mean (ACP page:
 //! elicitation). Pure; decides nothing.
 //!
-//! One form holds all questions of a call. Whoever does not send it, or sends something that does not
-//! fit it, has answered nothing.
+//! One form holds all questions of a call. Whoever does not send it has answered nothing.
 //!
 //! | the client answers | the questions |
 //! | --- | --- |
-//! | `accept`, and what it holds fits | are answered, each that was filled in |
-//! | `accept`, and something in it does not fit | could not be asked |
+//! | `accept` | are answered, each that was filled in with what fits it; of others it is said why not |
+//! | `accept`, and it is too long | all that were filled in have an answer that is too long |
 //! | `decline`, `cancel`, an unknown action | are not answered |
 //! | −32601, −32602: it has no forms after all | are asked as cards |
 //! | another error, something malformed | could not be asked |
@@ -147,7 +146,7 @@ pub(super) fn answers(
             ElicitationAction::Accept { content: None } => all(Answer::Unanswered),
             ElicitationAction::Accept {
                 content: Some(content),
-            } => read(content, questions, limits).or_else(|| all(Answer::NotAsked)),
+            } => Some(read(content, questions, limits)),
             ElicitationAction::Decline
             | ElicitationAction::Cancel
             | ElicitationAction::Other(_) => all(Answer::Unanswered),
@@ -157,57 +156,59 @@ pub(super) fn answers(
     }
 }
 
-/// The answers in a form that was sent; none if one does not fit its question.
-fn read(
-    content: &BTreeMap<String, Json>,
-    questions: &[Question],
-    limits: &Limits,
-) -> Option<Vec<Answer>> {
+/// The answers in a form that was sent.
+fn read(content: &BTreeMap<String, Json>, questions: &[Question], limits: &Limits) -> Vec<Answer> {
     let size = |value: &Json| value.get().len();
-    if content.values().map(size).sum::<usize>() > limits.max_form_values
-        || content.values().any(|it| size(it) > limits.max_form_value)
-    {
-        return None;
-    }
+    let all: usize = content.values().map(size).sum();
     let answer = |question: &Question| match content.get(&question.id) {
-        None => Some(Answer::Unanswered),
-        Some(value) => read_value(value, question),
+        None => Answer::Unanswered,
+        Some(value) if value.get() == "null" => Answer::Unanswered,
+        Some(value) if size(value) > limits.max_form_value => Answer::Unfit(format!(
+            "it has {} bytes, at most {} are taken",
+            size(value),
+            limits.max_form_value
+        )),
+        Some(_) if all > limits.max_form_values => Answer::Unfit(format!(
+            "all answers together have {all} bytes, at most {} are taken",
+            limits.max_form_values
+        )),
+        Some(value) => read_value(value, question).unwrap_or_else(|why| Answer::Unfit(why.into())),
     };
     questions.iter().map(answer).collect()
 }
 
-fn read_value(value: &Json, question: &Question) -> Option<Answer> {
-    if value.get() == "null" {
-        return Some(Answer::Unanswered);
-    }
+/// The answer to one question, or why it is none.
+fn read_value(value: &Json, question: &Question) -> Result<Answer, &'static str> {
     match question.kind {
         AnswerKind::Text => {}
         AnswerKind::Number => {
             // As it was written: no digit is lost.
-            value.read::<f64>().ok()?;
-            return Some(Answer::Text(value.get().into()));
+            value.read::<f64>().map_err(|_| "it is no number")?;
+            return Ok(Answer::Text(value.get().into()));
         }
         AnswerKind::YesNo => {
             let [yes, no] = AnswerKind::YES_NO;
-            let said = if value.read::<bool>().ok()? { yes } else { no };
-            return Some(Answer::Chosen(vec![said.into()]));
+            let said = value.read::<bool>().map_err(|_| "it is no yes or no")?;
+            let said = if said { yes } else { no };
+            return Ok(Answer::Chosen(vec![said.into()]));
         }
     }
+    let no_text = |_| "it is no text";
     let known = |label: &String| question.options.iter().any(|choice| choice.label == *label);
     if question.options.is_empty() {
-        let text: String = value.read().ok()?;
-        return Some(match text.trim().is_empty() {
+        let text: String = value.read().map_err(no_text)?;
+        return Ok(match text.trim().is_empty() {
             true => Answer::Unanswered,
             false => Answer::Text(text),
         });
     }
     let mut chosen: Vec<String> = if question.multi {
-        value.read().ok()?
+        value.read().map_err(|_| "it is no list of choices")?
     } else {
-        vec![value.read().ok()?]
+        vec![value.read().map_err(no_text)?]
     };
     if !chosen.iter().all(known) {
-        return None;
+        return Err("it is none of the choices");
     }
     let mut seen: Vec<String> = Vec::new();
     chosen.retain(|label| {
@@ -215,7 +216,7 @@ fn read_value(value: &Json, question: &Question) -> Option<Answer> {
         seen.push(label.to_string());
         fresh
     });
-    Some(match chosen.is_empty() {
+    Ok(match chosen.is_empty() {
         true => Answer::Unanswered,
         false => Answer::Chosen(chosen),
     })
@@ -262,7 +263,7 @@ mod tests {
         let form = serde_json::to_string(&form).expect("JSON");
         let fields = r#""properties":{"q1":{"type":"number","title":"q1?"},"q2":{"type":"boolean","title":"q2?"}}"#;
         assert!(form.contains(fields), "{form}");
-        let bad = vec![Answer::NotAsked; 2];
+        let unfit = |why: &str| Answer::Unfit(why.into());
         for (content, expected) in [
             (
                 r#"{"q1":1.50,"q2":false}"#,
@@ -275,9 +276,14 @@ mod tests {
                 r#"{"q2":true}"#,
                 vec![Answer::Unanswered, Answer::Chosen(vec!["Yes".into()])],
             ),
-            (r#"{"q1":"1"}"#, bad.clone()),
-            (r#"{"q2":"true"}"#, bad.clone()),
-            (r#"{"q1":true}"#, bad),
+            (
+                r#"{"q1":"1"}"#,
+                vec![unfit("it is no number"), Answer::Unanswered],
+            ),
+            (
+                r#"{"q1":2,"q2":"true"}"#,
+                vec![Answer::Text("2".into()), unfit("it is no yes or no")],
+            ),
         ] {
             let text = format!(r#"{{"action":"accept","content":{content}}}"#);
             let got = answers(&reply(&text), &both, &Limits::default());
@@ -325,10 +331,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_only_if_all_of_it_fits() {
+    fn an_answer_counts_if_it_fits_and_of_others_it_is_said_why_not() {
         let chosen = |labels: &[&str]| Answer::Chosen(labels.iter().map(|l| (*l).into()).collect());
         let none = || vec![Answer::Unanswered; 3];
-        let bad = || vec![Answer::NotAsked; 3];
+        let unfit = |why: &str| Answer::Unfit(why.into());
+        let only = |at: usize, answer: Answer| {
+            let mut all = none();
+            all[at] = answer;
+            all
+        };
         let long = format!(r#"{{"q3":"{}"}}"#, "x".repeat(20 << 10));
         let many: String = (0..5)
             .map(|n| format!(r#""x{n}":"{}","#, "x".repeat(15 << 10)))
@@ -346,13 +357,32 @@ mod tests {
             (r#"{"q2":[],"q3":" ","other":5}"#, none()),
             (r#"{"q1":null}"#, none()),
             ("{}", none()),
-            (r#"{"q1":"c"}"#, bad()),
-            (r#"{"q1":["a"]}"#, bad()),
-            (r#"{"q1":"a","q2":"a"}"#, bad()),
-            (r#"{"q2":["a","c"]}"#, bad()),
-            (r#"{"q3":5}"#, bad()),
-            (long.as_str(), bad()),
-            (many.as_str(), bad()),
+            (r#"{"q1":"c"}"#, only(0, unfit("it is none of the choices"))),
+            (r#"{"q1":["a"]}"#, only(0, unfit("it is no text"))),
+            (
+                r#"{"q1":"a","q2":"a"}"#,
+                vec![
+                    chosen(&["a"]),
+                    unfit("it is no list of choices"),
+                    Answer::Unanswered,
+                ],
+            ),
+            (
+                r#"{"q2":["a","c"]}"#,
+                only(1, unfit("it is none of the choices")),
+            ),
+            (r#"{"q3":5}"#, only(2, unfit("it is no text"))),
+            (
+                long.as_str(),
+                only(2, unfit("it has 20482 bytes, at most 16384 are taken")),
+            ),
+            (
+                many.as_str(),
+                only(
+                    2,
+                    unfit("all answers together have 76813 bytes, at most 65536 are taken"),
+                ),
+            ),
         ] {
             let text = format!(r#"{{"action":"accept","content":{content}}}"#);
             let got = answers(&reply(&text), &three(), &Limits::default());

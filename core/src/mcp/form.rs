@@ -1,7 +1,6 @@
 //! What a server asks the person (MCP, elicitation): whether it can be asked, and whether an answer
 //! fits. Knows neither who asks nor how it is shown.
 
-use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -13,10 +12,6 @@ use serde_json::value::RawValue;
 use super::shapes::Elicit;
 use super::{Entry, address};
 use crate::limits::Limits;
-use crate::wire::text::cut;
-
-/// Longest message that is shown, bytes.
-const MAX_MESSAGE: usize = 2 << 10;
 
 /// Longest schema, bytes: it goes to the client in one frame.
 const MAX_FORM: usize = 32 << 10;
@@ -57,7 +52,7 @@ impl Question {
     /// Reads `elicitation/create`; none if it can be asked of no person.
     pub(super) fn read(params: Option<&str>, limits: &Limits) -> Option<Self> {
         let asked: Elicit<'_> = serde_json::from_str(params?).ok()?;
-        let message = message(&asked.message);
+        let message = message(&asked.message, limits.max_form_message);
         match asked.mode.as_deref() {
             None | Some("form") => {
                 let schema = asked.requested_schema?.get();
@@ -144,11 +139,22 @@ impl Question {
     }
 }
 
-fn message(text: &str) -> String {
+/// The message for the person: at most `max` characters, and if there are more it says so, since what
+/// is agreed to may stand there.
+fn message(text: &str, max: usize) -> String {
     let mut message = String::from("MCP server asks: ");
     let plain = |c: char| c == '\n' || !c.is_control();
     message.extend(text.chars().filter(|c| plain(*c)));
-    cut(&message, MAX_MESSAGE).to_owned()
+    let over = message.chars().count().saturating_sub(max);
+    if over == 0 {
+        return message;
+    }
+    // What the note itself takes is missing too: its number has as many digits then, or one more.
+    let room =
+        format!("{}", over + 100).len() + "… [ more characters are not shown]".chars().count();
+    let kept: String = message.chars().take(max.saturating_sub(room)).collect();
+    let more = message.chars().count() - kept.chars().count();
+    format!("{kept}… [{more} more characters are not shown]")
 }
 
 #[derive(Deserialize)]
@@ -375,8 +381,19 @@ mod tests {
         assert!(page(&long(Limits::default().max_url)));
         assert!(!page(&long(Limits::default().max_url + 1)));
         assert!(!page("https://me:pw@h/x") && !page("https://me@h/x"));
-        assert_eq!(message("a\u{7}b\nc"), "MCP server asks: ab\nc");
-        assert_eq!(message(&"x".repeat(9999)).len(), MAX_MESSAGE);
+        let max = Limits::default().max_form_message;
+        assert_eq!(max, 4000);
+        assert_eq!(message("a\u{7}b\nc", max), "MCP server asks: ab\nc");
+        let prefix = "MCP server asks: ".len();
+        let whole = message(&"é".repeat(max - prefix), max);
+        assert!(whole.ends_with("éé") && whole.chars().count() == max);
+        for long in [max - prefix + 1, 5000, 99_999] {
+            let cut = message(&"é".repeat(long), max);
+            assert!(cut.chars().count() <= max && cut.chars().count() > max - 3);
+            let kept = cut.chars().filter(|c| *c == 'é').count();
+            let note = format!("é… [{} more characters are not shown]", long - kept);
+            assert!(cut.ends_with(&note), "{}", &cut[cut.len() - 60..]);
+        }
     }
 
     #[test]

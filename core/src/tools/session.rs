@@ -323,6 +323,11 @@ impl Work for Ask {
                             "It could not be put to the user here. A question with options to \
                              choose from may be; or go on as you think best."
                         ),
+                        Answer::Unfit(why) => writeln!(
+                            out,
+                            "The answer of the user could not be taken: {why}. Say so and ask \
+                             again if you need it, or go on as you think best."
+                        ),
                         Answer::Chosen(_) | Answer::Unanswered => writeln!(
                             out,
                             "The user did not answer. Go on as you think best, or say what you \

@@ -275,6 +275,8 @@ pub enum Answer {
     Unanswered,
     /// It could not be put to the user.
     NotAsked,
+    /// What came does not fit the question, and this is why.
+    Unfit(String),
 }
 
 /// One entry of the plan.

@@ -44,14 +44,11 @@ fn questions_are_one_form_where_the_client_takes_forms() {
 fn an_unanswered_form_is_a_result_and_the_turn_goes_on() {
     let unanswered = "The user did not answer";
     let not_asked = "could not be put to the user";
-    let content = |q1: Value| json!({"action": "accept", "content": {"q1": q1}});
     for (editor, said) in [
         (answered(json!({"action": "decline"})), unanswered),
         (answered(json!({"action": "cancel"})), unanswered),
         (answered(json!({"action": "approve"})), unanswered),
         (answered(json!({"action": "accept"})), unanswered),
-        (answered(content(json!("c"))), not_asked),
-        (answered(content(json!(["a"]))), not_asked),
         (answered(json!({"action": 5})), not_asked),
         (
             always(Editor::default(), "elicitation/create", Habit::Fails),
@@ -72,6 +69,39 @@ fn an_unanswered_form_is_a_result_and_the_turn_goes_on() {
             "{shown}: {}",
             seen.result()
         );
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_called_that_and_takes_no_other_with_it() {
+    let long = "x".repeat(17_000);
+    for (q1, q2, why, other) in [
+        (
+            json!("c"),
+            json!("it is better"),
+            "it is none of the choices",
+            "Answer: it is better",
+        ),
+        (
+            json!(["a"]),
+            json!(null),
+            "it is no text",
+            "The user did not answer",
+        ),
+        (
+            json!("a"),
+            json!(long),
+            "it has 17002 bytes, at most 16384 are taken",
+            "Answer: a",
+        ),
+    ] {
+        let editor = answered(json!({"action": "accept", "content": {"q1": q1, "q2": q2}}));
+        let seen = turn(forms(), editor, world(&[]), &[which()]);
+        let result = seen.result();
+        let taken = format!("The answer of the user could not be taken: {why}. ");
+        assert_eq!(result.matches(&taken).count(), 1, "{result}");
+        assert!(result.contains(other), "{result}");
+        assert!(!result.contains("could not be put"), "{result}");
     }
 }
 
