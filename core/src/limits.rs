@@ -68,7 +68,8 @@ pub struct Limits {
     pub max_load_chunk: usize,
     /// Text of a load script that is kept for the history, bytes.
     pub load_kept: usize,
-    /// Largest history of one session, bytes in memory; its older part goes before it grows on.
+    /// Largest history of one session, bytes in memory; its older part goes before it grows on. While
+    /// no model is there to summarize it, it may be twice as large, and one message.
     pub max_history: usize,
     /// An editor has this long to give a file's text; then it is read from the disk.
     pub editor_read: Duration,
@@ -123,6 +124,12 @@ pub struct Limits {
     pub kept_decisions: usize,
     /// Hits of one search.
     pub search_hits: usize,
+    /// Longest line in which a search looks for keys, bytes; what is longer is not found.
+    pub search_line: usize,
+    /// Lines that one search brings to look for keys in, bytes, but for the first.
+    pub search_text: usize,
+    /// How often a search is gone on with, where hits that are not shown fill it.
+    pub search_rounds: u32,
     /// A search takes at most this long.
     pub search_time: Duration,
     /// A command's time limit unless it asks for less or more.
@@ -341,6 +348,9 @@ impl Default for Limits {
             max_grants: 256,
             kept_decisions: 20,
             search_hits: 200,
+            search_line: 4 << 20,
+            search_text: 8 << 20,
+            search_rounds: 50,
             search_time: Duration::from_secs(30),
             command_time: Duration::from_secs(120),
             max_command_time: Duration::from_secs(3600),

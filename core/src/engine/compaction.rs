@@ -1,5 +1,13 @@
 //! What to do before the context window is full: the older part of the history is replaced by a
 //! summary that the model makes itself.
+//!
+//! | why | a summary | the model says no sensible one | the model says that even this is too long | it is away, or refuses |
+//! | --- | --- | --- | --- | --- |
+//! | the window is nearly full, or the person asked | replaces | the history stays | left out | the history stays |
+//! | the provider said that the request is too long | replaces | left out | left out | the turn has failed, the history stays |
+//! | the history is larger than it may be | replaces | left out | left out | the same; left out where it is twice as large |
+//!
+//! "Left out" stands for: replaced by a line that says that it was left out.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,6 +29,10 @@ const FULL: u64 = 80;
 /// Bytes a token has at least, for what the provider has not counted yet: code and prose have
 /// three to four.
 const BYTES_PER_TOKEN: u64 = 3;
+
+/// What a person can do where no summary could be made and the turn cannot go on without one.
+const TOO_LONG: &str = ". The conversation is too long to go on before its older part is summarized, \
+    and that is the model's work too: nothing of it is lost. Say it again later, or begin a new session.";
 
 const ASK: &str = "Summarize the conversation so far for yourself, since its older part will be \
     replaced by your summary: what the person wants, what was decided, what was done in which \
@@ -78,14 +90,12 @@ impl Engine {
             phase: Phase::Compacting {
                 id, cut, forced, ..
             },
-            compacted,
             ..
         }) = &self.turn
         else {
             return;
         };
         let (id, cut, mut forced) = (*id, *cut, *forced);
-        let overflowed = *compacted && forced;
         let mut why = String::from("the model gave no summary");
         let usage = answer.as_ref().ok().and_then(|answer| answer.usage);
         self.spent(usage.as_ref());
@@ -96,12 +106,19 @@ impl Engine {
             ),
             Ok(_) => None,
             // The provider may be there again later, and the history is still needed then.
-            Err(fault) if overflowed && fault.kind != FaultKind::ContextOverflow => {
+            Err(fault)
+                if forced
+                    && fault.kind != FaultKind::ContextOverflow
+                    && self.history.size() / 2 <= cx.limits.max_history =>
+            {
                 let stage = Compacting::Failed(fault.message.clone());
                 cx.out
                     .push_back(Output::Update(Update::Compacting { id, stage }));
                 let auth = fault.kind == FaultKind::Auth;
-                let message = fault.message;
+                let mut message = fault.message;
+                if !auth {
+                    message = format!("{message}{TOO_LONG}");
+                }
                 return self.finish(cx, Ending::Failed { message, auth });
             }
             Err(fault) => {

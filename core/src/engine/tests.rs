@@ -14,6 +14,7 @@ use crate::permission::{PermissionMode, Rules};
 use crate::settings::{Host, Permissions};
 use crate::time::Timer;
 
+mod compaction;
 mod rounds;
 mod subagent;
 
@@ -551,90 +552,6 @@ fn full(script: &str) -> World {
     world.engine.context_window = Some(100);
     world.prompt("more");
     world
-}
-
-#[test]
-fn a_history_that_stays_too_long_is_compacted_once_an_answer() {
-    let mut world = full(&format!(
-        "{{\"text\":\"short\"}}\n{{\"finish\":\"stop\"}}\n{DONE}"
-    ));
-    // What is kept is larger than the window all the same: the turn goes on with it.
-    let long = "x".repeat(1000);
-    world.check(&[
-        "compacting 11 Began",
-        "compacted 11 13",
-        "say 13 done",
-        "over EndTurn",
-    ]);
-    world.prompt(&long);
-    world.prompt(&long);
-    let said = world.heard();
-    assert_eq!(said.last().map(String::as_str), Some("over EndTurn"));
-}
-
-#[test]
-fn a_summary_that_fails_leaves_the_history_as_it_was() {
-    let error = "{\"error\":{\"status\":400}}\n";
-    let mut world = full(&format!("{error}{DONE}"));
-    world.check(&[
-        "compacting 11 Began",
-        "compacting 11 Failed(\"script answered 400: as the script says\")",
-        "say 13 done",
-        "over EndTurn",
-    ]);
-    assert_eq!(world.engine.history().messages().len(), 22);
-}
-
-#[test]
-fn half_a_summary_is_none_while_the_history_can_stay() {
-    for finish in ["length", "content_filter"] {
-        let half = format!("{{\"text\":\"sho\"}}\n{{\"finish\":\"{finish}\"}}\n");
-        let mut world = full(&format!("{half}{DONE}"));
-        world.check(&[
-            "compacting 11 Began",
-            "compacting 11 Failed(\"the model gave no summary\")",
-            "say 13 done",
-            "over EndTurn",
-        ]);
-        assert_eq!(world.engine.history().messages().len(), 22);
-    }
-}
-
-#[test]
-fn an_outage_while_the_history_has_to_go_ends_the_turn_and_keeps_it() {
-    let script = format!(
-        "{}{{\"hang\":true}}\n{{\"error\":{{\"status\":400}}}}\n{DONE}",
-        DONE.repeat(10)
-    );
-    let mut world = World::new(&script);
-    for _ in 0..10 {
-        world.prompt("ask");
-    }
-    world.prompt("more");
-    world.heard();
-    let before = world.engine.history().messages().len();
-    // The provider has said that the request is too long for it.
-    world.act(|engine, cx| {
-        engine.turn.as_mut().expect("it runs").compacted = true;
-        assert!(engine.compact(cx, true));
-    });
-    world.run();
-    let heard = world.heard();
-    assert!(
-        heard
-            .iter()
-            .any(|line| line.contains("Failed(\"script answered 400")),
-        "{heard:?}"
-    );
-    assert!(
-        heard
-            .last()
-            .is_some_and(|line| line.starts_with("over Failed")),
-        "{heard:?}"
-    );
-    assert_eq!(world.engine.history().messages().len(), before);
-    world.prompt("again");
-    assert_eq!(world.last_message(), "done");
 }
 
 #[test]
