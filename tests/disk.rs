@@ -556,6 +556,7 @@ impl Disk {
                 }
             }
         }
+        hits.drain(..search.skip.min(hits.len()));
         let cut = (hits.len() > search.max_hits).then_some(Cut::Hits);
         hits.truncate(search.max_hits);
         Found { hits, cut }

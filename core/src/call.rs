@@ -446,10 +446,14 @@ pub struct Search {
     pub root: String,
     /// What for.
     pub what: Pattern,
-    /// At most this many hits.
+    /// Hits that are passed over: an earlier search gave them.
+    pub skip: usize,
+    /// At most this many hits behind those.
     pub max_hits: usize,
-    /// Longest line shown, bytes; the rest of it is cut on a character boundary.
+    /// Longest line, bytes; the rest of it is cut on a character boundary.
     pub max_line: usize,
+    /// All lines together, bytes, but for the first; with more the search is cut as by too many hits.
+    pub max_text: usize,
     /// At most this long; what was found till then is the answer.
     pub time: Duration,
 }

@@ -14,9 +14,10 @@ use super::state::digest;
 use super::step::EditorText;
 use super::text;
 use super::workspace::Workspace;
-use crate::call::{Call, Contents, Cut, FileKind, Found, Listing, Outcome, Pattern, Search};
+use crate::call::{Call, Contents, Cut, FileKind, Found, Hit, Listing, Outcome, Pattern, Search};
 use crate::permission::{Access, Target};
 use crate::shown;
+use crate::time::Instant;
 
 pub(super) fn read_file(args: &Args<'_>, ws: &Workspace) -> Result<Begun, String> {
     let path = args.string("path")?;
@@ -88,6 +89,19 @@ struct Look {
     asked: String,
     what: What,
     place: Option<Place>,
+    hits: Hits,
+}
+
+/// What a search has found that is shown: in several rounds, where hits that are not shown displace
+/// those that are.
+#[derive(Debug, Default)]
+struct Hits {
+    rows: Vec<String>,
+    /// All of them so far, shown or not.
+    passed: usize,
+    rounds: u32,
+    /// When the last round has to be over.
+    until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -103,6 +117,7 @@ impl Look {
             asked,
             what,
             place: None,
+            hits: Hits::default(),
         }
     }
 
@@ -122,7 +137,7 @@ impl Look {
         }
     }
 
-    fn call(&self, place: &Place, ws: &Workspace) -> Call {
+    fn call(&self, place: &Place, now: Instant, ws: &Workspace) -> Call {
         let path = place.target.real.clone();
         match &self.what {
             What::File { .. } => Call::Read {
@@ -134,13 +149,16 @@ impl Look {
                 path,
                 max: ws.limits.list_entries,
             },
-            What::Search { what, time } => Call::Search(Search {
+            What::Search { what, .. } => Call::Search(Search {
                 root: path,
                 what: what.clone(),
-                // More than is shown, so that what is left out does not displace it.
+                skip: self.hits.passed,
+                // More than is shown, since some may not be.
                 max_hits: ws.limits.search_hits.saturating_mul(LEFT_OUT),
-                max_line: ws.limits.max_line,
-                time: *time,
+                // Whole lines: where one holds a key is nothing to find out by its end.
+                max_line: ws.limits.search_line,
+                max_text: ws.limits.search_text,
+                time: self.hits.until.unwrap_or(now).since(now),
             }),
         }
     }
@@ -164,13 +182,16 @@ impl Work for Look {
                 }
             }
             Event::Permitted => {
+                if let What::Search { time, .. } = &self.what {
+                    self.hits.until = Some(cx.now.plus(*time));
+                }
                 if let Some(place) = &self.place {
-                    cx.call(self.call(place, cx.ws));
+                    cx.call(self.call(place, cx.now, cx.ws));
                 }
             }
             Event::Done(Outcome::Read(contents)) => self.show_file(&contents, cx),
             Event::Done(Outcome::Listed(listing)) => cx.succeed(show_listing(&listing)),
-            Event::Done(Outcome::Found(found)) => self.show_hits(&found, cx),
+            Event::Done(Outcome::Found(found)) => self.found(&found, cx),
             Event::Done(_) => cx.fail(format!("{}: an answer that does not fit", self.asked)),
             Event::Failed(fault) => cx.fail(format!("{}: {fault}", self.asked)),
             Event::Answered(_) | Event::Bytes(_) | Event::Due | Event::Idle => {}
@@ -203,58 +224,78 @@ impl Look {
         }
     }
 
-    fn show_hits(&self, found: &Found, cx: &mut Context<'_>) {
+    /// A round of a search is over. What is left out leaves no trace, or a pattern could try a file, or a
+    /// key, letter by letter: hits that it displaced are looked for, and nothing counts but what is shown.
+    fn found(&mut self, found: &Found, cx: &mut Context<'_>) {
         let Some(place) = &self.place else { return };
-        let mut out = String::new();
         let most = cx.ws.limits.search_hits;
-        let (mut shown, mut more) = (0, found.cut == Some(Cut::Hits));
-        // What is left out leaves no trace: else a pattern could try a file, or a key, letter by letter.
         for hit in &found.hits {
-            let path = paths::clean(&hit.path);
-            let target = Target {
-                asked: path.clone(),
-                inside: paths::is_within(&path, &place.root),
-                real: path,
-            };
-            let own = paths::vet(cx.ws, &target.asked, &target.real).is_err();
-            if !target.inside || own || cx.ws.rules.guarding(&target).is_some() {
-                continue;
-            }
-            let mut row = shown::name(paths::shown(cx.ws, &target.real)).to_string();
-            if let Some((number, line)) = &hit.line {
-                let line = line.trim_end_matches(['\n', '\r']);
-                let line = text::cut(line, cx.ws.limits.max_line);
-                let mut redacted = String::from(line);
-                cx.ws.secrets.redact_piece(&mut redacted);
-                if redacted != line {
-                    continue;
-                }
-                let _ = write!(row, ":{number}:{line}");
-            }
-            if shown == most {
-                more = true;
+            if self.hits.rows.len() > most {
                 break;
             }
-            shown += 1;
-            out.push_str(&row);
-            out.push('\n');
+            self.hits.rows.extend(row(hit, place, cx.ws));
         }
-        if out.is_empty() {
-            out.push_str("No matches.\n");
+        self.hits.passed += found.hits.len();
+        self.hits.rounds += 1;
+        let mut late = found.cut == Some(Cut::Time);
+        let wanting = self.hits.rows.len() <= most && !found.hits.is_empty();
+        if wanting && found.cut == Some(Cut::Hits) {
+            let again = self.hits.rounds < cx.ws.limits.search_rounds
+                && self.hits.until.is_some_and(|until| until > cx.now);
+            if again {
+                return cx.call(self.call(place, cx.now, cx.ws));
+            }
+            late = true;
         }
-        if more {
-            let _ = writeln!(
-                out,
-                "[only the first {shown} matches; narrow the pattern or the path]"
-            );
-        }
-        match found.cut {
-            Some(Cut::Time) => out.push_str("[the time was up; there may be more matches]\n"),
-            Some(Cut::Hits) | None => {}
-        }
-        out.pop();
-        cx.succeed(out);
+        cx.succeed(show_hits(&self.hits.rows, most, late));
     }
+}
+
+/// What is shown of a hit, if it is.
+fn row(hit: &Hit, place: &Place, ws: &Workspace) -> Option<String> {
+    let path = paths::clean(&hit.path);
+    let target = Target {
+        asked: path.clone(),
+        inside: paths::is_within(&path, &place.root),
+        real: path,
+    };
+    let own = paths::vet(ws, &target.asked, &target.real).is_err();
+    if !target.inside || own || ws.rules.guarding(&target).is_some() {
+        return None;
+    }
+    let mut row = shown::name(paths::shown(ws, &target.real)).to_string();
+    if let Some((number, line)) = &hit.line {
+        let line = line.trim_end_matches(['\n', '\r']);
+        // One that is as long may be cut, and nobody knows what was behind it.
+        if line.len() + char::MAX.len_utf8() > ws.limits.search_line {
+            return None;
+        }
+        let mut redacted = String::from(line);
+        ws.secrets.redact(&mut redacted);
+        if redacted != line {
+            return None;
+        }
+        let line = text::cut(line, ws.limits.max_line);
+        let _ = write!(row, ":{number}:{line}");
+    }
+    Some(row)
+}
+
+fn show_hits(rows: &[String], most: usize, late: bool) -> String {
+    let shown = rows.len().min(most);
+    let mut out = rows[..shown].join("\n");
+    if shown == 0 {
+        out.push_str("No matches.");
+    }
+    if rows.len() > most {
+        let _ = write!(
+            out,
+            "\n[only the first {shown} matches; narrow the pattern or the path]"
+        );
+    } else if late {
+        out.push_str("\n[the time was up; there may be more matches]");
+    }
+    out
 }
 
 /// How many times as many hits are looked for as are shown.

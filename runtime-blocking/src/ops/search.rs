@@ -67,6 +67,7 @@ fn files(search: &Search, glob: &GlobMatcher, until: &Clock<'_>) -> Result<Found
         None
     });
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found.drain(..search.skip.min(found.len()));
     let cut = cut.or((found.len() > search.max_hits).then_some(Cut::Hits));
     found.truncate(search.max_hits);
     let hits = found
@@ -92,6 +93,7 @@ fn text(
         .heap_limit(Some(LONGEST_LINE))
         .build();
     let mut hits = Vec::new();
+    let (mut skip, mut room) = (search.skip, search.max_text);
     let cut = walk(search, until, |path, beneath| {
         if glob.is_some_and(|glob| !glob.is_match(beneath)) {
             return None;
@@ -99,11 +101,13 @@ fn text(
         let Ok(file) = calm(path, Links::Refused) else {
             return None;
         };
-        let before = hits.len();
+        let before = (hits.len(), skip, room);
         let mut lines = Lines {
             path,
             search,
             hits: &mut hits,
+            skip: &mut skip,
+            room: &mut room,
             full: false,
             binary: false,
         };
@@ -111,7 +115,8 @@ fn text(
         let _ = searcher.search_reader(regex, Timed { file, until }, &mut lines);
         let (full, binary) = (lines.full, lines.binary);
         if binary {
-            hits.truncate(before);
+            hits.truncate(before.0);
+            (skip, room) = (before.1, before.2);
         } else if full {
             return Some(Cut::Hits);
         }
@@ -199,6 +204,10 @@ struct Lines<'a> {
     path: &'a Path,
     search: &'a Search,
     hits: &'a mut Vec<Hit>,
+    /// Hits that are still to be passed over.
+    skip: &'a mut usize,
+    /// Bytes of lines that there is room for.
+    room: &'a mut usize,
     full: bool,
     binary: bool,
 }
@@ -207,6 +216,10 @@ impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if *self.skip > 0 {
+            *self.skip -= 1;
+            return Ok(true);
+        }
         if self.hits.len() >= self.search.max_hits {
             self.full = true;
             return Ok(false);
@@ -217,6 +230,11 @@ impl Sink for Lines<'_> {
         while !line.is_char_boundary(end) {
             end -= 1;
         }
+        if end > *self.room && !self.hits.is_empty() {
+            self.full = true;
+            return Ok(false);
+        }
+        *self.room = self.room.saturating_sub(end);
         self.hits.push(Hit {
             path: self.path.to_string_lossy().into_owned(),
             line: Some((found.line_number().unwrap_or(0), line[..end].to_owned())),
@@ -242,8 +260,10 @@ mod tests {
         Search {
             root: root.to_owned(),
             what,
+            skip: 0,
             max_hits: 10,
             max_line: 12,
+            max_text: 1000,
             time: Duration::from_secs(5),
         }
     }
@@ -329,6 +349,22 @@ mod tests {
             ..ask(&root, line("needle", None))
         };
         check(&one, &both[..1], Some(Cut::Hits));
+        let next = Search {
+            skip: 1,
+            ..one.clone()
+        };
+        check(&next, &both[1..], None);
+        check(&Search { skip: 2, ..one }, &[], None);
+        let short = Search {
+            max_text: 13,
+            ..ask(&root, line("needle", None))
+        };
+        check(&short, &both[..1], Some(Cut::Hits));
+        let globs = Search {
+            skip: 1,
+            ..ask(&root, Pattern::Glob("sub/.*".into()))
+        };
+        check(&globs, &[], None);
         let none = Search {
             time: Duration::ZERO,
             ..ask(&root, line("needle", None))

@@ -305,7 +305,8 @@ impl World {
                         line,
                     })
                 };
-                let hits: Vec<Hit> = self.files.iter().filter_map(hit).collect();
+                let hits = self.files.iter().filter_map(hit);
+                let hits: Vec<Hit> = hits.skip(search.skip).collect();
                 Ok(Outcome::Found(Found {
                     cut: (hits.len() > search.max_hits).then_some(Cut::Hits),
                     hits: hits.into_iter().take(search.max_hits).collect(),
