@@ -392,7 +392,8 @@ const SECRET: &str = "s3cret-0123456789";
 
 #[test]
 fn every_spelling_is_taken_and_everything_malformed_refused_as_a_whole() {
-    let good = ENTRIES[0].0;
+    // Under a name of its own.
+    let good = ENTRIES[0].0.replacen("\"a\"", "\"before\"", 1);
     for method in ["session/new", "session/load", "session/resume"] {
         let mut config = config();
         config.ephemeral = false;

@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -71,6 +71,13 @@ pub fn project_servers(bytes: &[u8], max: usize) -> Result<Vec<ProjectServer>, S
     // The words of the parser may quote what stands there.
     let file: File<'_> =
         serde_json::from_str(text).map_err(|error| not(error.line(), error.column()))?;
+    let other = file.servers.map(|_| "servers");
+    let other = other.or(file.snake.map(|_| "mcp_servers"));
+    if let (true, Some(other)) = (file.mcp_servers.0.is_empty(), other) {
+        return Err(format!(
+            "its servers stand under \"{other}\", and are looked for under \"mcpServers\""
+        ));
+    }
     if file.mcp_servers.0.len() > max {
         return Err(format!("it names more than {max} servers"));
     }
@@ -99,6 +106,11 @@ pub fn project_servers(bytes: &[u8], max: usize) -> Result<Vec<ProjectServer>, S
 struct File<'a> {
     #[serde(borrow, default)]
     mcp_servers: Named<'a>,
+    /// Where other programs look for them.
+    #[serde(default)]
+    servers: Option<IgnoredAny>,
+    #[serde(default, rename = "mcp_servers")]
+    snake: Option<IgnoredAny>,
 }
 
 /// Members of an object, by their names, each of which stands there once.
@@ -170,6 +182,9 @@ fn line_of(text: &str, part: &RawValue) -> usize {
         .count()
 }
 
+/// The way out of a file that cannot be read.
+const AWAY: &str = "; nothing is approved until you move it away and approve the servers again";
+
 /// What was approved, in all projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approvals {
@@ -197,7 +212,8 @@ impl Approvals {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read approves nothing, and nothing is to be written over it.
+    /// A file that cannot be read approves nothing, and nothing is to be written over it. The text says
+    /// what a person can do; which file it is says the caller.
     pub fn parse(bytes: Option<&[u8]>) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -208,14 +224,14 @@ impl Approvals {
             return Ok(Self::default());
         };
         let version: Version = serde_json::from_slice(bytes)
-            .map_err(|_| format!("{APPROVALS_FILE} is not what was written there"))?;
+            .map_err(|_| format!("it is not what this program writes there{AWAY}"))?;
         if version.schema_version != SCHEMA_VERSION {
             return Err(format!(
-                "{APPROVALS_FILE} was written by another version of this program"
+                "it was written by another version of this program{AWAY}"
             ));
         }
         let stored: Stored = serde_json::from_slice(bytes)
-            .map_err(|_| format!("{APPROVALS_FILE} is not what was written there"))?;
+            .map_err(|_| format!("it is not what this program writes there{AWAY}"))?;
         Ok(Self {
             kept: stored.approvals,
         })
@@ -289,6 +305,10 @@ mod tests {
         );
         assert_eq!(names(good), ["a", "b", "c"]);
         assert_eq!(names("\u{feff}{\"other\":[]}"), Vec::<String>::new());
+        assert_eq!(
+            names(r#"{"mcpServers":{"a":{"command":"x"}},"servers":{}}"#),
+            ["a"]
+        );
         for (bad, why) in [
             ("[", "line 1, column 1"),
             ("7", "line 1"),
@@ -299,6 +319,14 @@ mod tests {
                 "the server \"a\": it has",
             ),
             (r#"{"mcpServers":[]}"#, "line 1"),
+            (
+                r#"{"servers":{"a":{"command":"s3cret"}},"inputs":[]}"#,
+                "stand under \"servers\", and are looked for under \"mcpServers\"",
+            ),
+            (
+                r#"{"mcp_servers":{"a":{"command":"s3cret"}}}"#,
+                "stand under \"mcp_servers\"",
+            ),
             (
                 r#"{"mcpServers":{"a":{"command":"s3cret"},"a":{"command":"y"}}}"#,
                 "each name once",

@@ -114,6 +114,8 @@ pub(super) struct Server {
     /// When a list that is under way is given up.
     pub list_until: Instant,
     lines: u32,
+    /// What came in place of the answers that the handshake waits for.
+    instead: String,
     arrived: VecDeque<Arrived>,
 }
 
@@ -122,6 +124,12 @@ const MAX_RENEWALS: u32 = 3;
 
 /// Lines of one server that go to the log.
 const MAX_LINES: u32 = 64;
+
+/// What is kept of what came in place of an answer, bytes. It is cut when its secrets are out.
+const KEPT_INSTEAD: usize = 4 << 10;
+
+/// What is told of that, bytes.
+const MAX_INSTEAD: usize = 200;
 
 /// Longest reason that is told, bytes.
 pub(super) const MAX_WHY: usize = 600;
@@ -158,6 +166,7 @@ impl Server {
             list_again: Again::default(),
             list_until: Instant::ZERO,
             lines: 0,
+            instead: String::new(),
             arrived: VecDeque::new(),
         }
     }
@@ -219,6 +228,7 @@ impl Server {
         };
         self.pages = None;
         self.prompt_pages = None;
+        self.instead.clear();
         cx.out.push_back(Output::Changed);
         let modes = Elicitation {
             form: self.client.forms.then_some(Empty {}),
@@ -296,7 +306,10 @@ impl Server {
                     self.unanswered(cx, id, why);
                 }
             }
-            Arrived::Noise(line) => self.log(cx, &format!("stdout: {line}")),
+            Arrived::Noise(line) => {
+                self.strange(&line);
+                self.log(cx, &format!("stdout: {line}"));
+            }
             Arrived::Down(fault) => self.down(cx, fault),
         }
     }
@@ -354,11 +367,8 @@ impl Server {
     pub fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         match self.state {
             State::Connecting { until } if until <= cx.now => {
-                let seconds = self.start_time(cx.limits).as_secs();
-                self.down(
-                    cx,
-                    Fault::new(format!("it was not ready within {seconds} s")),
-                );
+                let why = self.not_ready(cx.limits);
+                self.down(cx, Fault::new(why));
             }
             State::Resting { until } if until <= cx.now => self.start(cx),
             State::Connecting { .. }
@@ -376,6 +386,35 @@ impl Server {
             self.give_up_lists(cx, false);
         }
         self.end_late_calls(cx);
+    }
+
+    /// Something came that is no answer. While one is waited for, its first lines are kept.
+    pub fn strange(&mut self, text: &str) {
+        let room = KEPT_INSTEAD.saturating_sub(self.instead.len());
+        if !matches!(self.state, State::Connecting { .. }) || room == 0 {
+            return;
+        }
+        if !self.instead.is_empty() {
+            self.instead.push(' ');
+        }
+        self.instead.push_str(&one_line(text, room));
+    }
+
+    /// Why it is given up, as far as that can be told from what it said.
+    fn not_ready(&self, limits: &crate::limits::Limits) -> String {
+        let seconds = self.start_time(limits).as_secs();
+        let mut why = format!("it was not ready within {seconds} s");
+        let missing = self.transport.as_ref().and_then(Transport::missing);
+        if let Some(missing) = missing {
+            why = format!("{why}: {missing}");
+        } else if !self.instead.is_empty() {
+            let mut instead = self.instead.clone();
+            // Before it is cut: a part of a secret would be left.
+            self.entry.redact(&mut instead);
+            let instead = one_line(&instead, MAX_INSTEAD);
+            why = format!("{why}; in place of an answer it said: {instead}");
+        }
+        why
     }
 
     /// How long it has to be ready.

@@ -30,6 +30,7 @@ impl Server {
             Ok(Message::Response { id, result }) => self.heard(cx, &id, result, shared),
             Err(fault) => {
                 self.log(cx, &format!("{}", fault.fault));
+                self.strange(&String::from_utf8_lossy(frame));
                 let spoils = fault.spoils.as_ref().and_then(RequestId::as_u64);
                 if let Some(id) = spoils.or_else(|| answered_id(frame)) {
                     self.unanswered(cx, id, "its answer cannot be read");
@@ -47,7 +48,10 @@ impl Server {
     ) {
         // Late answers, answers given twice and answers to nothing leave no trace.
         let Some((number, sent)) = self.requests.settle(id) else {
-            return;
+            let id = serde_json::to_string(id).unwrap_or_default();
+            return self.strange(&format!(
+                "an answer to the request {id}, which was not asked"
+            ));
         };
         self.settled(cx, number);
         match sent {
@@ -158,9 +162,13 @@ impl Server {
             Question::Form { .. } => self.client.forms,
             Question::Page { .. } => self.client.pages,
         });
-        let twice = self.asks.values().any(|open| open.id == *id);
+        if self.asks.values().any(|open| open.id == *id) {
+            // A decline would look like the answer of the person, who is still asked.
+            let why = "a request with this id is open already";
+            return self.refuse(cx, id, &RpcError::new(-32600, why));
+        }
         match question {
-            Some(question) if offered && !twice && self.asks.len() < cx.limits.max_mcp_asks => {
+            Some(question) if offered && self.asks.len() < cx.limits.max_mcp_asks => {
                 shared.asks += 1;
                 let ask = shared.asks;
                 self.asked_since.get_or_insert(cx.now);

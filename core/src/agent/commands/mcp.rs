@@ -11,7 +11,14 @@ use crate::mcp::approval::PROJECT_FILE;
 
 impl Agent {
     /// Does it; what it says, if that is known at once.
-    pub(super) fn servers_command(&mut self, key: SessionKey, rest: &str) -> Option<String> {
+    pub(in crate::agent) fn servers_command(
+        &mut self,
+        key: SessionKey,
+        rest: &str,
+    ) -> Option<String> {
+        if self.waits_for_project(key, rest) {
+            return None;
+        }
         let (verb, name) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         match (verb, name.trim()) {
             ("", _) => Some(self.servers_text(key)),

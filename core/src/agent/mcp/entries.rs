@@ -25,7 +25,19 @@ pub(in crate::agent) fn entries(
         Entry::new(server.name(), way(server))
             .map_err(|fault| refused("mcp_invalid", &format!("mcpServers[{at}]: {fault}")))
     };
-    servers.iter().enumerate().map(entry).collect()
+    let entries: Vec<Entry> = servers
+        .iter()
+        .enumerate()
+        .map(entry)
+        .collect::<Result<_, _>>()?;
+    for (at, entry) in entries.iter().enumerate() {
+        // Rules, approvals and `/mcp` mean a server by its name.
+        if let Some(before) = entries[..at].iter().position(|it| it.name == entry.name) {
+            let why = format!("mcpServers[{at}]: it has the name of mcpServers[{before}]");
+            return Err(refused("mcp_invalid", &why));
+        }
+    }
+    Ok(entries)
 }
 
 fn way(server: &McpServer) -> Way {
@@ -92,7 +104,15 @@ mod tests {
         for entry in good {
             check(&format!("[{entry}]"), Ok(1));
         }
-        check(&format!("[{}]", good.join(",")), Ok(good.len()));
+        let apart: Vec<String> = (1..)
+            .zip(good)
+            .map(|(n, entry)| entry.replacen("\"a\"", &format!("\"a{n}\""), 1))
+            .collect();
+        check(&format!("[{}]", apart.join(",")), Ok(good.len()));
+        check(
+            &format!("[{},{},{}]", apart[0], good[0], good[1]),
+            Err("mcpServers[2]: it has the name of mcpServers[1]"),
+        );
         for (entry, why) in [
             (r#"{"name":"a"}"#, "decode"),
             (r#"{"command":"x"}"#, "decode"),
@@ -134,7 +154,7 @@ mod tests {
             ),
         ] {
             check(&format!("[{entry}]"), Err(why));
-            check(&format!("[{},{entry}]", good[0]), Err(why));
+            check(&format!("[{},{entry}]", apart[0]), Err(why));
         }
         let many = alloc::vec![good[0]; Limits::default().max_mcp_servers + 1];
         check(&format!("[{}]", many.join(",")), Err("more than"));

@@ -41,6 +41,8 @@ pub(in crate::agent) struct Project {
     pub(super) digests: BTreeMap<String, String>,
     /// What is to be changed in the approvals, one after the other.
     changes: VecDeque<Change>,
+    /// What was typed behind `/mcp` while it was not known yet which servers there are.
+    typed: Option<String>,
     pub(in crate::agent) launches: Launches,
 }
 
@@ -64,6 +66,13 @@ struct Change {
 }
 
 impl Project {
+    fn is_being_read(&self) -> bool {
+        self.doing.values().any(|step| match step {
+            Step::Look | Step::Read | Step::Approved => true,
+            Step::Change | Step::Write => false,
+        })
+    }
+
     /// The session gets other servers. What the person allowed holds, and what is to be kept of
     /// that is still kept.
     pub(super) fn forget_servers(&mut self) -> Option<AskId> {
@@ -122,18 +131,46 @@ impl Agent {
             Step::Look => self.looked_at_project(key, result),
             Step::Read => self.project_read(key, result),
             Step::Approved => {
-                let approved = read_approvals(result).map(|(approvals, _)| approvals);
+                let approved = self.read_approvals(result).map(|(approvals, _)| approvals);
                 let approved = approved.unwrap_or_else(|why| {
                     self.servers_notice(key, "No approval of an MCP server counts", why);
                     Approvals::default()
                 });
                 self.add_project_servers(key, &approved);
             }
-            Step::Change => match read_approvals(result) {
+            Step::Change => match self.read_approvals(result) {
                 Ok((approvals, bytes)) => self.change(key, approvals, bytes.as_deref()),
                 Err(why) => self.changed(key, Err(why)),
             },
             Step::Write => self.written(key, result.map(drop)),
+        }
+        self.servers_are_known(key);
+    }
+
+    /// Whether the project's file is still being read: then a command about servers waits.
+    pub(in crate::agent) fn waits_for_project(&mut self, key: SessionKey, typed: &str) -> bool {
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return false;
+        };
+        let project = &mut session.servers.project;
+        let reads = project.is_being_read();
+        if reads {
+            project.typed = Some(typed.into());
+        }
+        reads
+    }
+
+    /// A command that waited for the project's file goes on, if that is read.
+    fn servers_are_known(&mut self, key: SessionKey) {
+        let session = self.sessions.get_mut(&key);
+        let project = session.map(|session| &mut session.servers.project);
+        let Some(project) = project.filter(|project| !project.is_being_read()) else {
+            return;
+        };
+        if let Some(typed) = project.typed.take()
+            && let Some(said) = self.servers_command(key, &typed)
+        {
+            self.servers_command_done(key, said);
         }
     }
 
@@ -351,12 +388,29 @@ impl Agent {
         self.next_change(key);
     }
 
+    /// What was approved, with the bytes of the file; no file: none.
+    fn read_approvals(
+        &self,
+        result: Result<Outcome, IoFault>,
+    ) -> Result<(Approvals, Option<Vec<u8>>), String> {
+        let bytes = match result {
+            Ok(Outcome::Read(contents)) => Some(contents.bytes),
+            Ok(_) => None,
+            Err(fault) if fault.kind == IoKind::NotFound => None,
+            Err(fault) => return Err(format!("{fault}")),
+        };
+        let home = self.store_home().unwrap_or_default();
+        let approvals = Approvals::parse(bytes.as_deref())
+            .map_err(|why| format!("{home}/{APPROVALS_FILE}: {why}"))?;
+        Ok((approvals, bytes))
+    }
+
     /// Who typed a command that waits for the approvals does not wait any more.
     pub(in crate::agent) fn leave_servers_command(&mut self, key: SessionKey) -> bool {
         let Some(session) = self.sessions.get_mut(&key) else {
             return false;
         };
-        let mut waited = false;
+        let mut waited = session.servers.project.typed.take().is_some();
         for change in &mut session.servers.project.changes {
             waited |= change.says.take().is_some();
         }
@@ -372,18 +426,4 @@ impl Agent {
         notice.description = Some(why);
         session.notify(&SessionUpdate::Notice(notice));
     }
-}
-
-/// What was approved, with the bytes of the file; no file: none.
-fn read_approvals(
-    result: Result<Outcome, IoFault>,
-) -> Result<(Approvals, Option<Vec<u8>>), String> {
-    let bytes = match result {
-        Ok(Outcome::Read(contents)) => Some(contents.bytes),
-        Ok(_) => None,
-        Err(fault) if fault.kind == IoKind::NotFound => None,
-        Err(fault) => return Err(format!("{fault}")),
-    };
-    let approvals = Approvals::parse(bytes.as_deref())?;
-    Ok((approvals, bytes))
 }

@@ -246,6 +246,86 @@ fn refusals_say_what_can_be_done() {
 }
 
 #[test]
+fn what_is_no_answer_is_called_what_it_is() {
+    let check = |status: u16, headers: &[(&str, &str)], body: &str, why: &str| {
+        let mut world = World::new(Vec::from([http("http://h/mcp")]));
+        let (id, ..) = world.post("initialize");
+        world.opened(id, status, headers);
+        world.say(id, body);
+        world.ended(id);
+        let error = world.hub.status().next().unwrap().error.unwrap_or_default();
+        assert!(error.contains(why), "{why}: {error}");
+    };
+    check(
+        405,
+        &[],
+        "",
+        "HTTP 405; if it speaks the older transport, its `type` is sse",
+    );
+    check(
+        200,
+        &[JSON],
+        "\u{1f}junk",
+        "what it answered is no answer to this message",
+    );
+    check(200, &[JSON], "", "took the message and gave no answer");
+    check(
+        200,
+        &[JSON, ("content-encoding", "gzip")],
+        "\u{1f}",
+        "something packed by gzip, which was not asked for",
+    );
+    // A stream that breaks off, and the rest of which nobody has.
+    let mut world = ready();
+    let call = world.call("web__echo", "{}");
+    let (id, ..) = world.post("tools/call");
+    world.opened(id, 200, &[EVENTS]);
+    world.say(id, "id: 1\ndata:\n\n");
+    world.ended(id);
+    world.pass(Duration::from_secs(30));
+    let rest = world.open().last().unwrap().0;
+    world.opened(rest, 405, &[]);
+    world.ended(rest);
+    let why = world.only(call).unwrap_err();
+    assert!(
+        why.contains("broke off before the answer") && why.contains("HTTP 405"),
+        "{why}"
+    );
+    // The older transport.
+    let older = |status: u16, events: &str| {
+        let mut world = World::new(Vec::from([sse("http://h:1/sse")]));
+        let (stream, _) = world.get();
+        world.opened(stream, status, &[EVENTS]);
+        world.say(stream, events);
+        if status != 200 {
+            world.ended(stream);
+        }
+        world.pass(Duration::from_secs(10));
+        String::from(world.hub.status().next().unwrap().error.unwrap())
+    };
+    for (status, events, why) in [
+        (
+            405,
+            "",
+            "HTTP 405; if it speaks Streamable HTTP, its `type` is http",
+        ),
+        (
+            200,
+            "",
+            "within 10 s: its stream of events does not name the address",
+        ),
+        (
+            200,
+            "event: endpoint\ndata: ftp://h:1/m\n\n",
+            "for messages to go to is no http address",
+        ),
+    ] {
+        let error = older(status, events);
+        assert!(error.contains(why), "{why}: {error}");
+    }
+}
+
+#[test]
 fn a_busy_server_is_asked_again_when_it_says() {
     let mut world = ready();
     let call = world.call("web__echo", "{}");

@@ -95,7 +95,7 @@ fn the_time_of_a_question_is_none_of_its_call() {
 }
 
 #[test]
-fn a_question_under_an_id_that_is_open_is_declined_and_the_first_one_stays() {
+fn a_question_under_an_id_that_is_open_is_refused_and_the_first_one_stays() {
     let mut world = World::new(Vec::from([stdio("s")]));
     let id = world.shake(ECHO);
     let form = r#"{"type":"object","properties":{"a":{"type":"string"}}}"#;
@@ -107,8 +107,8 @@ fn a_question_under_an_id_that_is_open_is_declined_and_the_first_one_stays() {
     assert_eq!(world.asks.len(), 1);
     let (_, line) = world.fed.pop_front().unwrap();
     assert!(
-        line.contains(r#""id":1,"result":{"action":"decline"}"#),
-        "{line}"
+        line.contains(r#""id":1,"error":{"code":-32600"#),
+        "a decline would be taken for the person's: {line}"
     );
     // And no more are open at once than a person can be asked.
     for question in 2..100 {

@@ -478,6 +478,45 @@ fn a_server_has_the_time_to_start_that_it_was_given() {
 }
 
 #[test]
+fn who_is_given_up_is_told_of_what_came_in_place_of_an_answer() {
+    for (lines, said) in [
+        (
+            &["{", "  \"jsonrpc\": \"2.0\","][..],
+            "{ \"jsonrpc\": \"2.0\",",
+        ),
+        (
+            &["Listening on very-secret:80"],
+            "Listening on [redacted]:80",
+        ),
+        (
+            &[r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#],
+            r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#,
+        ),
+        (
+            &[r#"{"jsonrpc":"2.0","id":"1","result":{}}"#],
+            r#"an answer to the request "1", which was not asked"#,
+        ),
+    ] {
+        let mut world = World::new(Vec::from([stdio("s")]));
+        let (id, _) = world.next().unwrap();
+        for line in lines {
+            world.line(id, line);
+        }
+        // Only the beginning of what has no end.
+        for _ in 0..1000 {
+            world.line(id, "and so on and on");
+        }
+        world.pass(Duration::from_secs(10));
+        let error = world.hub.status().next().unwrap().error.unwrap();
+        let expected = format!(
+            "it was not ready within 10 s; in place of an answer it said: {said} and so on"
+        );
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(error.len() < 300, "{error}");
+    }
+}
+
+#[test]
 fn an_answer_that_is_no_json_ends_its_call_at_once() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     for (result, ends) in [

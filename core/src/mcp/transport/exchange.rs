@@ -51,11 +51,18 @@ impl Body {
     pub fn open(&mut self, head: Opened, limits: &Limits) {
         let kind = head.header("content-type").unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim();
+        let encoding = head.header("content-encoding").map(str::trim);
+        let encoding = encoding.filter(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"));
         *self = if !(200..300).contains(&head.status) {
             Self::Refused {
                 head,
                 text: Vec::new(),
             }
+        } else if let Some(encoding) = encoding {
+            let encoding = crate::mcp::catalogue::one_line(encoding, MAX_KIND);
+            Self::Foreign(format!(
+                "something packed by {encoding}, which was not asked for"
+            ))
         } else if kind.eq_ignore_ascii_case("text/event-stream") {
             Self::Events(SseDecoder::new(limits.max_mcp_message))
         } else if kind.eq_ignore_ascii_case("application/json") {

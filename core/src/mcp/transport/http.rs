@@ -320,8 +320,10 @@ impl Http {
             return;
         }
         let events = matches!(body, Body::Events(_));
+        let mut nothing = "the server took the message and gave no answer";
         if let (None, Some(text)) = (fault, body.finish()) {
             if !text.trim_ascii().is_empty() {
+                nothing = "what it answered is no answer to this message";
                 arrived.push_back(Arrived::Frame(text));
             }
         } else if events {
@@ -329,10 +331,7 @@ impl Http {
         }
         // If the answer was there, nobody waits for this.
         if let Some(id) = wish.request() {
-            let why = fault.map_or_else(
-                || "the server took the message and gave no answer".into(),
-                |fault| format!("{fault}"),
-            );
+            let why = fault.map_or_else(|| nothing.into(), |fault| format!("{fault}"));
             arrived.push_back(Arrived::Unanswered { id, why });
         }
     }
@@ -427,7 +426,10 @@ impl Http {
             // The server has nothing to say by itself.
             _ => {}
         }
-        let why = exchange::refusal(head, text);
+        let mut why = exchange::refusal(head, text);
+        if is_post && self.version.is_none() && head.status == 405 {
+            why = format!("{why}; if it speaks the older transport, its `type` is sse");
+        }
         match wish.what {
             What::Post(Outgoing {
                 request: Some(id), ..
@@ -438,7 +440,11 @@ impl Http {
                 let status = Some(head.status);
                 self.down(cx, Fault { why, status }, arrived);
             }
-            What::Rest(id) => arrived.push_back(Arrived::Unanswered { id, why }),
+            What::Rest(id) => {
+                let broke = "its stream broke off before the answer, and the rest cannot be had";
+                let why = format!("{broke}: {why}");
+                arrived.push_back(Arrived::Unanswered { id, why });
+            }
             What::Listen => {}
         }
     }

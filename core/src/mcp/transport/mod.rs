@@ -162,6 +162,14 @@ impl Transport {
         }
     }
 
+    /// What it waits for before anything can be sent.
+    pub fn missing(&self) -> Option<&'static str> {
+        match self {
+            Self::Sse(it) => it.missing(),
+            Self::Stdio(_) | Self::Http(_) => None,
+        }
+    }
+
     /// The last that the server said on its standard error.
     pub fn complaint(&self) -> &str {
         match self {

@@ -131,6 +131,12 @@ impl Sse {
         true
     }
 
+    /// What the stream did not say, if it is there.
+    pub fn missing(&self) -> Option<&'static str> {
+        let silent = self.endpoint.is_none() && matches!(self.body, Body::Events(_));
+        silent.then_some("its stream of events does not name the address that messages go to")
+    }
+
     pub fn close(&mut self, cx: &mut Context<'_>) {
         if !self.over {
             self.over = true;
@@ -165,10 +171,14 @@ impl Sse {
                     .find_map(|said| self.said(cx, said, arrived))
             }
             News::Done(_) | News::Failed(_) => Some(match (&self.body, news) {
-                (Body::Refused { head, text }, _) => Fault {
-                    why: exchange::refusal(head, text),
-                    status: Some(head.status),
-                },
+                (Body::Refused { head, text }, _) => {
+                    let mut why = exchange::refusal(head, text);
+                    if head.status == 405 {
+                        why = format!("{why}; if it speaks Streamable HTTP, its `type` is http");
+                    }
+                    let status = Some(head.status);
+                    Fault { why, status }
+                }
                 (_, News::Failed(fault)) => Fault::new(format!("{fault}")),
                 (_, _) => Fault::new("its stream of events ended"),
             }),
@@ -189,9 +199,13 @@ impl Sse {
     ) -> Option<Fault> {
         match said {
             Said::Event { name, data } if name.as_deref() == Some("endpoint") => {
-                let endpoint = address::resolve(&self.url, &data);
+                let Some(endpoint) = address::resolve(&self.url, &data) else {
+                    return Some(Fault::new(
+                        "what its stream names for messages to go to is no http address",
+                    ));
+                };
                 let same = |it: &String| address::origin(it) == address::origin(&self.url);
-                let Some(endpoint) = endpoint.filter(same) else {
+                let Some(endpoint) = Some(endpoint).filter(same) else {
                     return Some(Fault::new(
                         "it wants messages posted to another host, which is not done",
                     ));
