@@ -10,6 +10,7 @@ use reasonix_core::settings::Settings;
 
 use crate::Runtime;
 use crate::exit::Failure;
+use crate::out::warn;
 
 /// The agent's own directory.
 pub fn home() -> Option<PathBuf> {
@@ -25,7 +26,14 @@ pub fn settings() -> Settings {
 pub fn config() -> Result<Config, Failure> {
     let seed = config::seed()
         .map_err(|e| Failure::failed(format!("the system gives no random bytes: {e}")))?;
-    Ok(Config::new(seed, config::host()))
+    let host = config::host();
+    if let (Some(home), None) = (home(), &host.home) {
+        warn(format_args!(
+            "{} is no UTF-8 text: nothing is kept there. Set REASONIX_HOME to another folder.",
+            home.display()
+        ));
+    }
+    Ok(Config::new(seed, host))
 }
 
 /// Runs an agent on standard input and output until its client is done.

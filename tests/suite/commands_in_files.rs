@@ -332,6 +332,10 @@ fn a_line_of_the_persons_own_runs_only_where_a_call_may() {
         assert_eq!(cards(&sim), asked, "{at}");
         let ends = json::tool_ends(&sim.frames, &session);
         assert_eq!(ends.len(), 1, "{at}");
+        // A reason that a person can act on, not what a model is told to do.
+        let frames = format!("{:?}", sim.frames);
+        assert_eq!(frames.contains("Choose another mode first"), plan, "{at}");
+        assert!(!frames.contains("todo_write"), "{at}");
         said(&mut sim, 2, &session, "and?");
         let messages = body(&sim, 0)["messages"].to_string();
         assert!(messages.contains("$ count"), "{at}: {messages}");

@@ -24,6 +24,16 @@ pub fn delete(
 ) -> Result<Exit, Failure> {
     let mut found: Vec<&SessionInfo> = Vec::new();
     for asked in asked {
+        // The newest is another one a moment later: what is gone for good is named.
+        if asked == "last"
+            && all
+                .iter()
+                .all(|it| !it.session_id.as_str().starts_with(asked))
+        {
+            return Err(Failure::usage(
+                "`last` is not deleted by that word: give its id, which `sessions list` shows first",
+            ));
+        }
         let session = find::by_id(all, asked)?;
         if !found
             .iter()

@@ -35,11 +35,13 @@ pub fn people(home: &str, id: &SessionId, now: u64) -> Result<Exit, Failure> {
     })
     .and_then(|unreadable| {
         let text = picture.end();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(Trouble::Output)?;
         tell(unreadable);
         Ok(())
     })
-    .or_else(|error| ended(id, &error))?;
+    .or_else(|trouble| ended(id, &trouble))?;
     Ok(Exit::Ok)
 }
 
@@ -50,12 +52,18 @@ pub fn scripts(home: &str, id: &SessionId) -> Result<Exit, Failure> {
         writeln!(out, "{}", record.get())
     })
     .and_then(|unreadable| {
-        out.flush()?;
+        out.flush().map_err(Trouble::Output)?;
         tell(unreadable);
         Ok(())
     })
-    .or_else(|error| ended(id, &error))?;
+    .or_else(|trouble| ended(id, &trouble))?;
     Ok(Exit::Ok)
+}
+
+/// Why a session is not shown to its end.
+enum Trouble {
+    Transcript(io::Error),
+    Output(io::Error),
 }
 
 /// Gives every record to `take`; the number of lines that could not be read.
@@ -63,11 +71,11 @@ fn read<T: DeserializeOwned>(
     home: &str,
     id: &SessionId,
     mut take: impl FnMut(T) -> io::Result<()>,
-) -> io::Result<usize> {
+) -> Result<usize, Trouble> {
     let limits = Limits::default();
     let path = SessionFiles::new(home, id.as_str()).transcript();
     let file = plain::open(Path::new(&path), Links::Refused);
-    let mut file = file.map_err(|fault| io::Error::other(fault.message))?;
+    let mut file = file.map_err(|fault| Trouble::Transcript(io::Error::other(fault.message)))?;
     let mut lines = Lines::new(limits.max_record);
     let mut piece = vec![0; limits.store_piece];
     let mut unreadable = 0;
@@ -75,7 +83,7 @@ fn read<T: DeserializeOwned>(
         let count = match file.read(&mut piece) {
             Ok(count) => count,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
+            Err(e) => return Err(Trouble::Transcript(e)),
         };
         match count {
             // The end of an append that is not over is no fault.
@@ -84,7 +92,8 @@ fn read<T: DeserializeOwned>(
         }
         while let Some(records) = lines.next_line::<T>() {
             unreadable += lines.take_unreadable();
-            records.into_iter().try_for_each(&mut take)?;
+            let mut records = records.into_iter();
+            records.try_for_each(&mut take).map_err(Trouble::Output)?;
         }
         if count == 0 {
             return Ok(unreadable);
@@ -105,11 +114,12 @@ fn tell(unreadable: usize) {
 }
 
 /// A reader that has seen enough is no fault.
-fn ended(id: &SessionId, error: &io::Error) -> Result<(), Failure> {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return Ok(());
-    }
-    let why = format!("the transcript of {id} cannot be read: {error}");
+fn ended(id: &SessionId, trouble: &Trouble) -> Result<(), Failure> {
+    let why = match trouble {
+        Trouble::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        Trouble::Output(error) => format!("cannot write to standard output: {error}"),
+        Trouble::Transcript(error) => format!("the transcript of {id} cannot be read: {error}"),
+    };
     Err(Failure::failed(why))
 }
 

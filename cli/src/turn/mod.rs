@@ -86,7 +86,8 @@ impl Turn {
 
 /// The last line for scripts, if it failed; people read standard error, where it goes too.
 pub fn error_line(failure: &Failure, session: Option<&SessionId>) {
-    output::json_line(&Line::Error {
+    // Where it cannot be written, standard error has it.
+    let _ = output::json_line(&Line::Error {
         message: &logging::redacted(failure.message.clone()),
         code: failure.code,
         exit: failure.exit as u8,
@@ -159,7 +160,7 @@ impl Running {
         let mut rest = None;
         loop {
             let closed = self.drain();
-            if self.output.is_closed() && !self.interrupted {
+            if self.output.closed().is_some() && !self.interrupted {
                 self.interrupt();
                 continue;
             }
@@ -378,8 +379,8 @@ impl Running {
 
     /// The turn has an end.
     fn stopped(&mut self, reason: StopReason) {
-        if self.output.is_closed() {
-            let why = "nobody reads standard output any more; the turn was cancelled";
+        if let Some(why) = self.output.closed() {
+            let why = format!("{why}; the turn was cancelled");
             return self.over(Err(Failure::failed(why)));
         }
         let exit = exit_of(reason, self.denied);
@@ -414,7 +415,7 @@ impl Running {
             Stage::Prompting(_, session) => {
                 let session = session.clone();
                 self.side.notify_cancel(&session);
-                if !self.output.is_closed() {
+                if self.output.closed().is_none() {
                     self.output
                         .warn(&styled(DIM, "Cancelling; Ctrl-C again quits at once."));
                 }

@@ -30,12 +30,16 @@ pub enum Way {
     ToClient,
 }
 
-/// Prints a line of JSON; false if nobody reads it.
-pub fn json_line(line: &Line<'_>) -> bool {
+/// Prints a line of JSON.
+///
+/// # Errors
+///
+/// If it cannot be written; what that is like has nothing to do with the line.
+pub fn json_line(line: &Line<'_>) -> io::Result<()> {
     let mut text = serde_json::to_vec(line).expect("strings and numbers only");
     text.push(b'\n');
     let mut out = io::stdout().lock();
-    out.write_all(&text).and_then(|()| out.flush()).is_ok()
+    out.write_all(&text).and_then(|()| out.flush())
 }
 
 /// Standard output as a turn uses it.
@@ -45,7 +49,8 @@ pub struct Output {
     screen: Screen,
     spinner: Spinner,
     held: String,
-    closed: bool,
+    /// Why nothing can be written any more, for people.
+    closed: Option<String>,
 }
 
 impl Output {
@@ -60,13 +65,23 @@ impl Output {
                 (View::All | View::Answer | View::Json, _) => Spinner::never(),
             },
             held: String::new(),
-            closed: false,
+            closed: None,
         }
     }
 
-    /// Whether nobody reads any more.
-    pub fn is_closed(&self) -> bool {
-        self.closed
+    /// Why nothing can be written any more; none: it can.
+    pub fn closed(&self) -> Option<&str> {
+        self.closed.as_deref()
+    }
+
+    fn wrote(&mut self, result: &io::Result<()>) {
+        if let Err(error) = result {
+            let unread = error.kind() == io::ErrorKind::BrokenPipe;
+            self.closed.get_or_insert_with(|| match unread {
+                true => "nobody reads standard output any more".into(),
+                false => format!("cannot write to standard output: {error}"),
+            });
+        }
     }
 
     /// Shows an update.
@@ -112,7 +127,7 @@ impl Output {
         if self.view != View::Json {
             return;
         }
-        self.closed |= !json_line(line);
+        self.wrote(&json_line(line));
     }
 
     /// A frame of the protocol, its line end taken off.
@@ -184,12 +199,7 @@ impl Output {
         }
         self.spinner.hide();
         let mut out = anstream::stdout();
-        if out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err()
-        {
-            self.closed = true;
-        }
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.wrote(&written);
     }
 }

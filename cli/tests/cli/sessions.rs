@@ -356,6 +356,54 @@ fn an_id_must_say_which() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_standard_output_is_called_that() {
+    let full = "cannot write to standard output: No space left on device";
+    for program in PROGRAMS {
+        let place = Place::new();
+        store(&place, "aa", "one");
+        let model = model(&place, SCRIPT);
+        for args in [
+            &["sessions", "show", "aa"][..],
+            &["sessions", "show", "--json", "aa"],
+            &["run", "--model", &model, "hello"],
+            &["run", "--json", "--model", &model, "hello"],
+        ] {
+            let out = fs::File::options().write(true).open("/dev/full");
+            let mut command = place.command(program, args);
+            command.stdin(Stdio::null()).stderr(Stdio::piped());
+            command.stdout(out.expect("it is there"));
+            let ended = command.output().expect("it runs");
+            let err = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(1), "{args:?}: {err}");
+            assert!(err.contains(full), "{args:?}: {err}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_home_that_is_no_text_keeps_nothing_and_that_is_said() {
+    use std::os::unix::ffi::OsStringExt as _;
+    for program in PROGRAMS {
+        let place = Place::new();
+        let model = model(&place, SCRIPT);
+        let mut command = place.command(program, &["run", "--model", &model, "hello"]);
+        let mut home = place.path("home").into_os_string().into_vec();
+        home.extend(b"/\xff");
+        command.env("REASONIX_HOME", std::ffi::OsString::from_vec(home));
+        command.stdin(Stdio::null());
+        let ended = command.output().expect("it runs");
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{err}");
+        assert!(
+            err.contains("is no UTF-8 text: nothing is kept there"),
+            "{err}"
+        );
+    }
+}
+
 #[test]
 fn what_is_deleted_is_gone() {
     for program in PROGRAMS {
@@ -364,6 +412,8 @@ fn what_is_deleted_is_gone() {
             store(&place, id, title);
         }
         refused(&place, program, &["sessions", "delete", "b"], 2, "--yes");
+        let last = ["sessions", "delete", "--yes", "last"];
+        refused(&place, program, &last, 2, "give its id");
         let out = sessions(&place, program, &["delete", "--yes", "aa", "b", "b"]);
         assert_eq!(out, "Deleted aa\nDeleted b\n");
         for id in ["aa", "b"] {

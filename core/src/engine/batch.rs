@@ -19,7 +19,7 @@ use super::rounds::Deed;
 use crate::call::News;
 use crate::ids::{CallId, Counter};
 use crate::model::{ModelCall, ToolUse};
-use crate::permission::{Action, Grant, Verdict};
+use crate::permission::{Action, Grant, PLANNING, Verdict};
 use crate::time::{Deadline, Instant};
 use crate::tools::{
     self, Answer, Assignment, Class, EditorText, JobId, Step, ToolOutcome, ToolRun, ToolState,
@@ -29,6 +29,10 @@ use crate::tools::{
 const NOT_BEGUN: &str = "Cancelled by the person before it began.";
 const CUT_OFF: &str = "Cancelled by the person while it ran: it may have taken effect in part.";
 const NOT_DONE: &str = "Cancelled by the person before it was done.";
+
+/// Why a line of the person's own does not run while a plan is being made.
+const OWN_WHILE_PLANNING: &str = "a plan is being made, and nothing is written or run meanwhile, \
+    your own lines neither. Choose another mode first, then say it again";
 
 /// The tool calls of one answer.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ struct Slot {
     /// A folder that it adds and that is not there yet.
     root: Option<String>,
     outcome: Option<ToolOutcome>,
+    /// It is a line of the person's own.
+    own: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -129,6 +135,7 @@ impl Batch {
                     assignment: None,
                     root: None,
                     outcome: refused.map(failed),
+                    own: false,
                 }
             })
             .collect();
@@ -151,6 +158,7 @@ impl Batch {
             assignment: None,
             root: None,
             outcome: None,
+            own: true,
         };
         Self {
             slots: Vec::from([slot]),
@@ -401,7 +409,7 @@ impl Batch {
                     cx.out.push_back(Output::Withdraw { card: *card });
                     slot.stage = Stage::Going;
                     slot.tell(cx, Ruling::Denied, &why);
-                    slot.run.denied(&why);
+                    slot.denied(&why);
                 }
                 Verdict::Ask { .. } => {}
             }
@@ -444,6 +452,16 @@ impl Slot {
     /// Whether the person is being asked about it.
     fn asks(&self) -> bool {
         matches!(self.stage, Stage::Permit { .. } | Stage::Ask { .. })
+    }
+
+    /// It may not run.
+    fn denied(&mut self, why: &str) {
+        // What a model can do about it is nothing for a person.
+        let why = match why {
+            PLANNING if self.own => OWN_WHILE_PLANNING,
+            why => why,
+        };
+        self.run.denied(why);
     }
 
     /// How far it came that is cancelled now.
@@ -497,7 +515,7 @@ impl Slot {
                 }
                 Verdict::Deny { why } => {
                     self.tell(cx, Ruling::Denied, &why);
-                    self.run.denied(&why);
+                    self.denied(&why);
                 }
                 Verdict::Ask { .. } if *asking => {
                     self.stage = Stage::Queued(Box::new(Step::Permit(proposal)));

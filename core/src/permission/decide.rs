@@ -49,6 +49,11 @@ pub enum Verdict {
     },
 }
 
+/// Why nothing is written or run while a plan is being made, for the model.
+pub const PLANNING: &str = "a plan is being made: nothing is written or run until the person \
+    approves it. Look at what you need, set the plan with todo_write, and end your answer: the \
+    person is asked then";
+
 /// Decides about one action.
 ///
 /// Never more under a lower posture than under a higher one; never anything that a deny rule
@@ -60,12 +65,7 @@ pub fn decide(action: &Action, gate: &Gate<'_>) -> Verdict {
     }
     let reads = matches!(action.access, Access::Read(_) | Access::Session);
     if gate.planning && !reads && !action.protected {
-        return deny(
-            "a plan is being made: nothing is written or run until the person approves it. Look \
-             at what you need, set the plan with todo_write, and end your answer: the person is \
-             asked then"
-                .into(),
-        );
+        return deny(PLANNING.into());
     }
     let posture = gate.ceiling.clip(gate.posture);
     if posture == Posture::ReadOnly && !reads {

@@ -15,7 +15,7 @@ mod served;
 pub mod shell;
 
 pub use action::{Access, Action, Target};
-pub use decide::{Gate, Verdict, decide};
+pub use decide::{Gate, PLANNING, Verdict, decide};
 pub use grants::{Grant, Grants};
 pub use pattern::PathPattern;
 pub use posture::{Ceiling, ModeError, PermissionMode, Posture};

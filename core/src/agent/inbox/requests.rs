@@ -92,7 +92,7 @@ pub(in crate::agent) fn read(
 fn decode<T: DeserializeOwned>(method: &str, params: Option<&Json>) -> Result<T, RpcError> {
     let text = params.map_or("null", Json::get);
     serde_json::from_str(text).map_err(|error| {
-        let why = crate::protocol::schema::object::Unquoted(&error);
+        let why = crate::protocol::schema::object::why_unread(text, &error);
         RpcError::invalid_params(&format!("{method}: {why}"))
     })
 }

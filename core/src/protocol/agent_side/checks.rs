@@ -9,7 +9,7 @@ use crate::wire::RpcError;
 
 use super::super::gates::Offers;
 use super::super::methods::Method;
-use super::super::schema::object::Unquoted;
+use super::super::schema::object::why_unread;
 use super::super::schema::{
     ContentBlock, McpServer, PromptRequest, SessionId, SystemPrompt, SystemPromptMode,
 };
@@ -155,8 +155,11 @@ pub(super) fn decode<M: Method>(params: Option<&str>) -> Result<M::Request, RpcE
 where
     M::Request: DeserializeOwned,
 {
-    serde_json::from_str(params.unwrap_or("null"))
-        .map_err(|e| RpcError::invalid_params(&alloc::format!("{}: {}", M::NAME, Unquoted(&e))))
+    let raw = params.unwrap_or("null");
+    serde_json::from_str(raw).map_err(|error| {
+        let why = why_unread(raw, &error);
+        RpcError::invalid_params(&alloc::format!("{}: {why}", M::NAME))
+    })
 }
 
 /// Whether a working directory is absolute.

@@ -97,6 +97,54 @@ impl fmt::Display for Unquoted<'_> {
     }
 }
 
+/// Why `raw` was not read, for whoever sent it: with the member that is wrong, and nothing of what it
+/// holds.
+pub(crate) fn why_unread(raw: &str, error: &serde_json::Error) -> String {
+    use alloc::string::ToString;
+    let why = Unquoted(error).to_string();
+    let Some(rest) = why.strip_prefix(OWN) else {
+        return why;
+    };
+    match member_before(raw, error) {
+        // A list says itself which of its entries is wrong.
+        Some(member) if !rest.starts_with(member) && !rest.starts_with("block ") => {
+            alloc::format!("{OWN}`{member}`: {rest}")
+        }
+        Some(_) | None => why,
+    }
+}
+
+/// The last member of the object `raw` that begins before the place of an error.
+fn member_before<'a>(raw: &'a str, error: &serde_json::Error) -> Option<&'a str> {
+    if error.line() != 1 {
+        return None;
+    }
+    let bytes = raw.as_bytes();
+    let (mut depth, mut at, mut member) = (0_usize, 0, None);
+    while at < error.column() {
+        match bytes.get(at)? {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let begin = at + 1;
+                at = begin;
+                while *bytes.get(at)? != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                let rest = bytes.get(at + 1..)?.trim_ascii_start();
+                if depth == 1 && rest.starts_with(b":") {
+                    member = raw.get(begin..at);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    // One of ours, and nothing that somebody made up.
+    let ours = |it: &&str| it.len() <= 40 && it.bytes().all(|c| c.is_ascii_alphabetic());
+    member.filter(ours)
+}
+
 /// How our own messages begin, so that they can be told from serde's.
 pub(crate) const OWN: &str = "a member is wrong: ";
 
@@ -393,3 +441,38 @@ macro_rules! open_names {
 }
 
 pub(crate) use {names, object, open_names};
+
+#[cfg(test)]
+mod tests {
+    use super::why_unread;
+    use crate::protocol::schema::{LoadSessionRequest, PromptRequest};
+
+    #[test]
+    fn what_is_wrong_is_named_and_not_quoted() {
+        for (raw, why) in [
+            (
+                r#"{"sessionId":5,"cwd":"/w","mcpServers":[]}"#,
+                "a member is wrong: `sessionId`: expected a name",
+            ),
+            (
+                r#"{"_meta":{"cwd":"x"},"sessionId":"s","cwd" : ["s3cret"]}"#,
+                "a member is wrong: `cwd`: expected a string",
+            ),
+            (
+                r#"{"sessionId":"s","cwd":"\"a\\","mcpServers":"s3cret"}"#,
+                "a member is wrong: `mcpServers`: expected a sequence",
+            ),
+            (r#"{"sessionId":"s"}"#, "missing field `cwd`"),
+            ("[1]", "a member is wrong: expected an object"),
+            ("null", "missing field `sessionId`"),
+        ] {
+            let error = serde_json::from_str::<LoadSessionRequest>(raw).expect_err(raw);
+            let found = why_unread(raw, &error);
+            assert_eq!(found, why, "{raw}");
+        }
+        let raw = r#"{"sessionId":"s","prompt":[{"type":"text","text":5}]}"#;
+        let error = serde_json::from_str::<PromptRequest>(raw).expect_err(raw);
+        let found = why_unread(raw, &error);
+        assert!(found.starts_with("a member is wrong: block 0: "), "{found}");
+    }
+}
