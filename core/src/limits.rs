@@ -257,6 +257,12 @@ pub struct Limits {
     pub max_known_keys: usize,
     /// MCP servers of one session; a request with more is refused.
     pub max_mcp_servers: usize,
+    /// The first request of a turn waits this long from the start of an MCP server on to learn what it
+    /// offers, if nothing is known of it from another time and it has not said a word yet; never
+    /// longer than it has to be ready.
+    pub mcp_patience: Duration,
+    /// The same for one that has agreed on a version, and is asked for its tools.
+    pub mcp_listing: Duration,
     /// An MCP server has this long to be ready.
     pub mcp_start: Duration,
     /// A call of an MCP tool that brings neither an answer nor progress for this long has failed.
@@ -411,6 +417,8 @@ impl Default for Limits {
             unused_session: Duration::from_secs(7 * 24 * 3600),
             max_known_keys: 4096,
             max_mcp_servers: 128,
+            mcp_patience: Duration::from_millis(500),
+            mcp_listing: Duration::from_secs(2),
             mcp_start: Duration::from_secs(10),
             mcp_silence: Duration::from_secs(300),
             mcp_call: Duration::from_secs(3600),

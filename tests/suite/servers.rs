@@ -22,7 +22,7 @@ fn deaf() -> World {
         code: 0,
     }];
     world.answers = (0..64).map(|_| http(&hang([]))).collect();
-    world.branches = vec![("go".into(), vec![http(&say("gone"))])];
+    world.branches = vec![("go".into(), vec![http(&say("gone")), http(&say("gone"))])];
     world
 }
 
@@ -70,7 +70,17 @@ fn nobody_waits_for_servers_that_do_not_answer() {
     let done = sim.ask(&json::prompt(3, &session, "go"));
     assert_eq!(done["result"]["stopReason"], "end_turn", "{done}");
     assert_eq!(json::said(&sim.frames, &session), "gone");
-    assert_eq!(sim.now, Instant::ZERO, "nothing was waited for");
+    // Those that say nothing at all are given the moment in which a good one says what it offers.
+    let moment = config().limits.mcp_patience;
+    assert_eq!(
+        sim.now,
+        Instant::ZERO.plus(moment),
+        "no more was waited for"
+    );
+    assert!(moment <= Duration::from_millis(500));
+    let again = sim.ask(&json::prompt(30, &session, "go"));
+    assert_eq!(again["result"]["stopReason"], "end_turn", "{again}");
+    assert_eq!(sim.now, Instant::ZERO.plus(moment), "not even once more");
     let said = sim.log.iter().any(|entry| {
         matches!(entry, Entry::In(_, Told::Call(_, say)) if format!("{say:?}").contains("dead"))
     });
@@ -181,6 +191,84 @@ fn a_server_that_changes_without_end_fills_nothing_for_a_client_that_does_not_re
     let asked = sim.world.requests.last().expect("the model is asked");
     let body = String::from_utf8_lossy(&asked.body).into_owned();
     assert!(body.contains(&format!("s__t{last}")) && !body.contains("s__t0\""));
+    sim.finish();
+    sim.laws.check();
+}
+
+/// Whether the first request of the session lists the tool of its server, if servers are waited for this
+/// long; the prompt comes right behind the answer that opened it.
+fn is_listed_at_once(patience: Duration, scatter: u64) -> bool {
+    let mut world = deaf().scattered(scatter);
+    world.commands.insert(
+        0,
+        Command {
+            contains: "good".into(),
+            output: restless(1).into_bytes(),
+            takes: None,
+            code: 0,
+        },
+    );
+    let mut config = config();
+    config.limits.mcp_patience = patience;
+    config.limits.mcp_listing = config.limits.mcp_listing.min(4 * patience);
+    let mut sim = Sim::new(config, world);
+    sim.ask(&json::initialize(1));
+    let server = json!({"name": "s", "command": "good", "args": [], "env": []});
+    let params = json!({"cwd": "/w", "mcpServers": [server]});
+    let opened = sim.ask(&json::request(2, "session/new", params));
+    let session = opened["result"]["sessionId"].as_str().expect("opened");
+    let session = session.to_string();
+    let done = sim.ask(&json::prompt(3, &session, "go"));
+    assert_eq!(done["result"]["stopReason"], "end_turn", "{done}");
+    let from = Instant::ZERO.plus(patience);
+    assert!(
+        patience.is_zero() || sim.now < from,
+        "all of it was waited for"
+    );
+    let listed = String::from_utf8_lossy(&sim.world.requests[0].body).contains("s__t0");
+    sim.finish();
+    sim.laws.check();
+    listed
+}
+
+#[test]
+fn the_first_request_of_a_turn_lists_what_a_server_offers_that_has_just_started() {
+    let patience = config().limits.mcp_patience;
+    let scatters: Vec<u64> = (1..20).map(|n| n * 7919).collect();
+    for scatter in &scatters {
+        assert!(is_listed_at_once(patience, *scatter), "{scatter}");
+    }
+    // It is the patience that does it.
+    let without = |scatter: &&u64| !is_listed_at_once(Duration::ZERO, **scatter);
+    assert!(scatters.iter().any(|it| without(&it)));
+}
+
+#[test]
+fn a_turn_that_waits_for_a_server_is_cancelled_at_once_and_what_was_said_is_kept() {
+    let mut sim = Sim::new(config(), deaf());
+    sim.ask(&json::initialize(1));
+    let params = json!({"cwd": "/w", "mcpServers": dead(1)});
+    let opened = sim.ask(&json::request(2, "session/new", params));
+    let session = opened["result"]["sessionId"].as_str().expect("opened");
+    let session = session.to_string();
+    sim.send(&json::prompt(3, &session, "first words"));
+    sim.run_for(Duration::ZERO);
+    assert!(
+        sim.world
+            .requests
+            .iter()
+            .all(|it| !it.url.contains("model.test"))
+    );
+    sim.send(&json::cancel(&session));
+    let done = sim.answer(3);
+    assert_eq!(done["result"]["stopReason"], "cancelled", "{done}");
+    assert_eq!(sim.now, Instant::ZERO);
+    // The server is as silent as before, and has had its moment by the end of this one.
+    let done = sim.ask(&json::prompt(4, &session, "go"));
+    assert_eq!(done["result"]["stopReason"], "end_turn", "{done}");
+    let asked = sim.world.requests.last().expect("the model is asked");
+    let body = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(body.contains("first words"), "{body}");
     sim.finish();
     sim.laws.check();
 }

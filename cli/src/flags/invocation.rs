@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Parser as _;
 use clap_complete::Shell;
@@ -225,7 +226,10 @@ fn run_plan(args: &RunArgs) -> Result<RunPlan, Failure> {
     if let (Some(fault), false) = (&settings.fault, scripted) {
         return Err(Failure::usage(fault.clone()));
     }
-    let config = config(&args.agent, settings)?;
+    let mut config = config(&args.agent, settings)?;
+    // It has one turn: a server that is up only after that is of no use.
+    config.limits.mcp_patience = Duration::from_secs(5);
+    config.limits.mcp_listing = Duration::from_secs(10);
     let cwd = directory(args.cwd.as_deref())?;
     let prompt = match args.prompt.as_str() {
         "-" => from_stdin()?,

@@ -42,7 +42,7 @@ impl Agent {
     }
 
     /// An engine has the tools that its servers have now.
-    fn lend_tools(&mut self, key: SessionKey) {
+    pub(super) fn lend_tools(&mut self, key: SessionKey) {
         if let Some(session) = self.sessions.get_mut(&key)
             && let Some((tools, prefixes)) = session.servers.news_for_engine()
         {
@@ -124,6 +124,7 @@ impl Agent {
         let wanted = Deadline::earlier(wanted, patience);
         let servers = session.servers.hub.deadline(&self.config.limits);
         let wanted = Deadline::earlier(wanted, servers);
+        let wanted = Deadline::earlier(wanted, session.servers.expected());
         if wanted != session.timer {
             if let Some(old) = session.timer {
                 self.timers.remove(&(old, key));

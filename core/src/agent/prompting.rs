@@ -95,7 +95,7 @@ impl Agent {
     /// All that belongs to a prompt is there.
     fn begin_turn(&mut self, key: SessionKey, prepared: Preparing) {
         self.set_title(key, prepared.title);
-        self.with_engine(key, |engine, cx| engine.prompt(cx, prepared.message));
+        self.prompt_engine(key, prepared.message);
     }
 
     /// The first words that a person says name the session.

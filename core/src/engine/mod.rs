@@ -1,10 +1,11 @@
 //! The agent loop of one session: model → tools → model → stop. Knows no bytes, no JSON-RPC.
 //!
-//! A turn is in one of six phases. `step` takes one event at a time, and only while the client
+//! A turn is in one of seven phases. `step` takes one event at a time, and only while the client
 //! has room, so nothing runs ahead of a slow reader.
 //!
 //! | phase | left by | for |
 //! | --- | --- | --- |
+//! | `Expecting` | servers that have just started are known, or had their time | `Answering` |
 //! | `Claiming` | what comes from the inbox is on the disk | `Answering` |
 //! | `Answering` | answer with calls | `Tools` |
 //! | | answer without calls | `Approving`, `Answering`, or over: as `rounds` says |
@@ -437,6 +438,31 @@ impl Engine {
     /// One that comes from an item of the inbox waits for [`claimed`](Self::claimed) before the
     /// model is asked.
     pub fn prompt(&mut self, cx: &mut Context<'_>, message: Message) {
+        let queued = message.item.is_some();
+        self.open(cx, message);
+        if !queued {
+            self.ask_model(cx);
+        }
+    }
+
+    /// The same, but the model is asked only when it is told to [go on](Self::go_on): by then the tools
+    /// that it is offered may be others.
+    pub fn prompt_and_expect(&mut self, cx: &mut Context<'_>, message: Message) {
+        debug_assert!(message.item.is_none(), "an item waits for its claim");
+        self.open(cx, message);
+        if let Some(turn) = &mut self.turn {
+            turn.phase = Phase::Expecting;
+        }
+    }
+
+    /// What was expected is there, or is waited for no longer.
+    pub fn go_on(&mut self, cx: &mut Context<'_>) {
+        if matches!(&self.turn, Some(turn) if matches!(turn.phase, Phase::Expecting)) {
+            self.ask_model(cx);
+        }
+    }
+
+    fn open(&mut self, cx: &mut Context<'_>, message: Message) {
         debug_assert!(
             self.turn.is_none(),
             "the protocol admits one turn a session"
@@ -448,17 +474,13 @@ impl Engine {
                 Part::Image { .. } => None,
             }));
         }
-        let queued = message.item.is_some();
-        let from = if queued {
+        let from = if message.item.is_some() {
             Author::Queue
         } else {
             Author::Person
         };
         let goal = self.open_turn(cx, from, message);
         self.turn = Some(Turn::new(cx.now, goal));
-        if !queued {
-            self.ask_model(cx);
-        }
     }
 
     /// Guidance for the turn that runs: the model hears it with its next call. What is left when
@@ -857,7 +879,7 @@ impl Engine {
                 self.settle(cx);
                 false
             }
-            Phase::Claiming | Phase::Approving { .. } => false,
+            Phase::Expecting | Phase::Claiming | Phase::Approving { .. } => false,
         }
     }
 

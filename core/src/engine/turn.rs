@@ -49,6 +49,8 @@ pub(super) struct Turn {
 /// Where a turn stands.
 #[derive(Debug)]
 pub(super) enum Phase {
+    /// Servers that have only just started may offer tools, which the model would not be told of.
+    Expecting,
     /// What was said comes from the inbox: the model is asked once the claim is on the disk, since
     /// an item must not be done twice.
     Claiming,
@@ -107,7 +109,7 @@ impl Turn {
                 }
             }
             Phase::Tools(batch) => batch.handle_news(cx.now, id, news, workspace, state),
-            Phase::Claiming | Phase::Approving { .. } => {}
+            Phase::Expecting | Phase::Claiming | Phase::Approving { .. } => {}
             Phase::Settling { open, .. } => {
                 if matches!(news, News::Done(_) | News::Failed(_)) {
                     open.retain(|call| *call != id);
@@ -120,7 +122,7 @@ impl Turn {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.handle_timeout(now),
             Phase::Tools(batch) => batch.handle_timeout(now),
-            Phase::Claiming | Phase::Approving { .. } => {}
+            Phase::Expecting | Phase::Claiming | Phase::Approving { .. } => {}
             Phase::Settling { until, open } => {
                 if *until <= now {
                     open.clear();
@@ -133,7 +135,7 @@ impl Turn {
         match &self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.deadline(),
             Phase::Tools(batch) => batch.deadline(),
-            Phase::Claiming | Phase::Approving { .. } => None,
+            Phase::Expecting | Phase::Claiming | Phase::Approving { .. } => None,
             Phase::Settling { until, .. } => Some(Deadline {
                 at: *until,
                 why: Timer::CancelGrace,
@@ -147,7 +149,7 @@ impl Turn {
                 (*call == Some(id)).then(|| run.room().min(limits.call_window))
             }
             Phase::Tools(batch) => batch.room(id).map(|room| room.min(limits.call_window)),
-            Phase::Claiming | Phase::Approving { .. } => None,
+            Phase::Expecting | Phase::Claiming | Phase::Approving { .. } => None,
             // What is read now is thrown away; a process must not wait for a reader to die.
             Phase::Settling { open, .. } => open.contains(&id).then_some(limits.call_window),
         }
@@ -156,7 +158,8 @@ impl Turn {
     pub(super) fn held_until(&mut self, now: Instant) {
         match &mut self.phase {
             Phase::Answering { run, .. } | Phase::Compacting { run, .. } => run.held_until(now),
-            Phase::Claiming
+            Phase::Expecting
+            | Phase::Claiming
             | Phase::Tools(_)
             | Phase::Approving { .. }
             | Phase::Settling { .. } => {}
@@ -192,7 +195,7 @@ impl Turn {
         let mut deeds = Vec::new();
         let open = match &mut self.phase {
             Phase::Settling { .. } => return deeds,
-            Phase::Claiming => Vec::new(),
+            Phase::Expecting | Phase::Claiming => Vec::new(),
             Phase::Approving { card, call } => {
                 cx.out.push_back(Output::Withdraw { card: *card });
                 let record = Record::Result(ToolResult {

@@ -15,7 +15,7 @@ use crate::call::News;
 use crate::ids::CallId;
 use crate::limits::Limits;
 use crate::secret::Secret;
-use crate::time::{Deadline, Timer};
+use crate::time::{Deadline, Instant, Timer};
 
 /// Who asks the servers, and what its person can be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -316,6 +316,13 @@ impl Hub {
             at,
             why: Timer::Mcp,
         })
+    }
+
+    /// Till when it is worth waiting to learn what servers offer of which nothing is known; none: there
+    /// is no such server.
+    pub fn awaited(&self, limits: &Limits) -> Option<Instant> {
+        let servers = self.servers.iter();
+        servers.filter_map(|server| server.awaited(limits)).max()
     }
 
     /// Bytes that it will take now from a call of the system that it began.

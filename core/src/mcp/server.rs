@@ -76,6 +76,8 @@ pub(super) struct Server {
     pub client: Client,
     pub state: State,
     cwd: String,
+    /// When its handshake began.
+    since: Instant,
     transport: Option<Transport>,
     pub requests: OutgoingRequests<Sent>,
     pub calls: BTreeMap<CallId, Wanted>,
@@ -142,6 +144,7 @@ impl Server {
             client,
             state,
             cwd,
+            since: Instant::ZERO,
             transport: None,
             requests: OutgoingRequests::new(),
             calls: BTreeMap::new(),
@@ -223,6 +226,7 @@ impl Server {
     }
 
     fn shake_hands(&mut self, cx: &mut Context<'_>) {
+        self.since = cx.now;
         self.state = State::Connecting {
             until: cx.now.plus(self.start_time(cx.limits)),
         };
@@ -418,6 +422,18 @@ impl Server {
     }
 
     /// How long it has to be ready.
+    /// Till when it is worth waiting to learn what it offers; none: it is known, or will not be soon.
+    pub fn awaited(&self, limits: &crate::limits::Limits) -> Option<Instant> {
+        let unknown = !self.listed && !self.standby;
+        let connects = matches!(self.state, State::Connecting { .. });
+        let patience = match self.version.is_empty() {
+            true => limits.mcp_patience,
+            false => limits.mcp_listing,
+        };
+        let patience = patience.min(self.start_time(limits));
+        (unknown && connects).then(|| self.since.plus(patience))
+    }
+
     fn start_time(&self, limits: &crate::limits::Limits) -> Duration {
         self.entry.start.unwrap_or(limits.mcp_start)
     }

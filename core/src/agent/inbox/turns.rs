@@ -208,6 +208,7 @@ impl Agent {
         });
         self.keep(store, lines, false);
         if let Some(message) = self.message(store, &id) {
+            self.lend_tools(key);
             self.with_engine(key, |engine, cx| engine.prompt(cx, message));
         }
     }

@@ -6,6 +6,7 @@ mod card;
 mod entries;
 mod kept;
 mod launch;
+mod patience;
 mod project;
 mod prompts;
 mod status;
@@ -31,6 +32,7 @@ use crate::protocol::methods::CreateElicitation;
 use crate::protocol::schema::{
     CreateElicitationRequest, ElicitationAction, ElicitationMode, ElicitationScope, Json, McpServer,
 };
+use crate::time::Instant;
 use crate::tools::External;
 
 /// The servers of one session, and what is open between it and them.
@@ -57,6 +59,8 @@ pub(super) struct Servers {
     untold: telling::Untold,
     /// Its engine has other tools of servers than there are.
     stale: bool,
+    /// Till when the turn waits to learn what they offer.
+    expected: Option<Instant>,
     /// Its client asked to be told how they stand.
     tells: bool,
     /// Who asks them.
@@ -236,6 +240,7 @@ impl Agent {
         if changed {
             self.tools_changed(key);
         }
+        self.go_on_when_known(key);
         self.set_timer(key);
     }
 
