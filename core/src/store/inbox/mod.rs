@@ -43,9 +43,11 @@
 //! | `turns` | what the turns of the session do with it |
 //! | `unsure` | what is undone when the disk does not take it |
 //! | `record` | the lines of the journal |
-//! | `recovery` | from a journal, whole or not, back to an inbox |
+//! | `reading` | a journal, whole or not, in pieces |
+//! | `recovery` | what becomes of an inbox that was left |
 
 mod item;
+mod reading;
 mod record;
 mod recovery;
 mod refs;
@@ -59,8 +61,9 @@ mod unsure;
 mod tests;
 
 pub use item::{Block, BlockCode, Body, Intent, Item, State};
+pub use reading::{Aside, Reading};
 pub use record::{End, VERSION};
-pub use recovery::{Aside, Claim, Findings, Reading, Recovery, TurnEnd};
+pub use recovery::{Claim, Findings, Recovery, TurnEnd};
 pub use refs::{Draft, Found, FrozenRef, RefKind, RefNote, Reference, reference_block, references};
 pub use refusal::Refusal;
 pub use requests::{Disposition, Enqueued, NewItem};

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::recovery::replayed;
+use super::reading::replayed;
 use super::*;
 use crate::limits::Limits;
 

@@ -227,7 +227,7 @@ mod tests {
             inbox.lost("the disk is full");
             let _ = inbox.finish("a");
             let file = inbox.renewal().expect("it is lost");
-            let again = super::super::recovery::replayed(&file, "run", &Limits::default());
+            let again = super::super::reading::replayed(&file, "run", &Limits::default());
             assert_eq!(again, inbox);
             assert_eq!(look(&inbox), ["b queued b"]);
             assert_eq!(

@@ -103,6 +103,26 @@ fn who_waits_behind_what_is_refused_is_refused_too_and_at_once() {
 }
 
 #[test]
+fn who_is_refused_is_not_told_later_that_it_was_taken() {
+    let mut world = world(&Disk::default(), &says(3)).session();
+    // The session's own file is slow, its inbox fails at once.
+    world.held = |call| matches!(call, Call::Append(_));
+    world.wish(70, "inbox/enqueue", ",\"text\":\"one\"");
+    world.disk_is_full(true);
+    world.held = |call| matches!(call, Call::Append(_)) && !is_append(call);
+    world.drive();
+    let line = world.answered(70).expect("an answer");
+    assert!(line.contains("read_only"), "{line}");
+    world.disk_is_full(false);
+    world.wish(71, "inbox/enqueue", ",\"text\":\"two\"");
+    world.held = |_| false;
+    world.drive();
+    let line = world.answered(71).expect("an answer");
+    assert!(line.contains("queued_followup"), "{line}");
+    assert_eq!(world.items(), ["two queued"]);
+}
+
+#[test]
 fn a_transcript_that_fails_runs_no_item() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.enqueues("one");
