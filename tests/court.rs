@@ -3,8 +3,10 @@
 //! exchange, and frames only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::official::{Part, judge};
 use crate::sense;
@@ -81,8 +83,17 @@ impl Court {
     ///
     /// Why it may not.
     pub fn heard(&mut self, frame: &Value) -> Result<(), String> {
+        self.heard_line(frame, frame.to_string().as_bytes())
+    }
+
+    /// The same, of a frame that went over the wire as this line.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not.
+    pub fn heard_line(&mut self, frame: &Value, line: &[u8]) -> Result<(), String> {
         let members = frame.as_object().ok_or("a frame is an object")?;
-        let has = |name: &str| members.contains_key(name);
+        let has = |name: &str| frame.get(name).is_some();
         if frame["jsonrpc"] != "2.0" {
             return Err("a frame says which JSON-RPC it is".into());
         }
@@ -100,16 +111,14 @@ impl Court {
                 if (has("id")) == told(method) {
                     return Err("a notification has no id, a request has one".into());
                 }
-                judge(Part::Params, method, &frame["params"])?;
-                sense::of(method, &frame["params"])?;
-                self.check_gates(method, &frame["params"])
+                self.check(Part::Params, method, &frame["params"], line)
             }
-            (None, true, false) if has("result") != has("error") => self.answered(frame),
+            (None, true, false) if has("result") != has("error") => self.answered(frame, line),
             _ => Err("neither a request, nor a notification, nor an answer".into()),
         }
     }
 
-    fn answered(&mut self, frame: &Value) -> Result<(), String> {
+    fn answered(&mut self, frame: &Value, line: &[u8]) -> Result<(), String> {
         let id = frame["id"].to_string();
         let asked = self.asked.get_mut(&id);
         if let Some(error) = frame.get("error") {
@@ -120,20 +129,45 @@ impl Court {
         }
         let asked = asked.filter(|asked| !asked.is_empty());
         let method = asked.ok_or("a result that nobody asked for")?.remove(0);
-        judge(Part::Result, &method, &frame["result"])?;
-        sense::of(&method, &frame["result"])?;
-        self.check_gates(&method, &frame["result"])
+        self.check(Part::Result, &method, &frame["result"], line)
     }
 
-    /// Everything that needs a declaration has it.
-    fn check_gates(&self, method: &str, value: &Value) -> Result<(), String> {
-        let needs = needed(method, value);
+    /// It is as it should be, and everything in it that needs a declaration has it.
+    fn check(&self, part: Part, method: &str, value: &Value, line: &[u8]) -> Result<(), String> {
+        let needs = judged(part, method, value, line)?;
         let missing = needs.into_iter().find(|gate| !self.declared.contains(gate));
         match missing {
             Some(gate) => Err(format!("the client did not declare {gate:?}")),
             None => Ok(()),
         }
     }
+}
+
+/// Lines that are kept, of those found good.
+const KEPT: usize = 1 << 17;
+
+/// What this needs, if it may be said at all. What was said before, word for word, is not judged
+/// again: thousands of exchanges begin alike.
+fn judged(part: Part, method: &str, value: &Value, line: &[u8]) -> Result<Vec<Gate>, String> {
+    static GOOD: Mutex<BTreeMap<[u8; 32], Vec<Gate>>> = Mutex::new(BTreeMap::new());
+    // Another test that failed says nothing of this one.
+    let good = || GOOD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut key = Sha256::new();
+    for part in [&[part as u8][..], method.as_bytes(), b"\n", line] {
+        key.update(part);
+    }
+    let key: [u8; 32] = key.finalize().into();
+    if let Some(needs) = good().get(&key) {
+        return Ok(needs.clone());
+    }
+    judge(part, method, value)?;
+    sense::of(method, value)?;
+    let needs = needed(method, value);
+    let mut good = good();
+    if good.len() < KEPT {
+        good.insert(key, needs.clone());
+    }
+    Ok(needs)
 }
 
 /// Whether a method of the agent is a notification.

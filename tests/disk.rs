@@ -5,6 +5,7 @@
 //! it may have happened or not, which is what a crash decides.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use reasonix_core::call::{
     Append, Call, Contents, Cut, Entry, Expect, FileKind, Found, Hit, Holder, Listing, Outcome,
@@ -25,17 +26,20 @@ pub enum Node {
     Special,
 }
 
-/// The simulated disk.
+/// The simulated disk. A copy of it shares its files with it, until one of the two changes them.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     /// Every file, by absolute path, as processes see them. `/` is there by itself.
-    files: Files,
+    files: Arc<Files>,
     /// The same, as it is after a loss of power.
-    lasting: Files,
+    lasting: Arc<Files>,
     locks: BTreeSet<String>,
-    /// What the disk was when the process began, and what it has changed since.
-    born: Box<(Files, Files)>,
+    /// Both as they were before the first change that the process was not told of, and what it has
+    /// changed since.
+    before: (Arc<Files>, Arc<Files>),
     deeds: Vec<Deed>,
+    /// How many changes came before those.
+    past: usize,
     /// Whether there may be links.
     linked: bool,
 }
@@ -45,7 +49,7 @@ type Files = BTreeMap<String, Node>;
 /// A call that changed something.
 #[derive(Clone, Debug)]
 struct Deed {
-    call: Call,
+    call: Arc<Call>,
     told: bool,
 }
 
@@ -70,7 +74,7 @@ impl Disk {
     /// A disk with this directory and these files in it.
     pub fn with_files(root: &str, files: &[(&str, &str)]) -> Self {
         let mut disk = Self::default();
-        make_dirs(&mut disk.files, root);
+        make_dirs(Arc::make_mut(&mut disk.files), root);
         for (path, text) in files {
             disk.put(
                 &format!("{root}/{path}"),
@@ -83,9 +87,10 @@ impl Disk {
 
     /// Puts something at a path, for good.
     pub fn put(&mut self, path: &str, node: Node) {
-        make_dirs(&mut self.files, parent(path));
         self.linked |= matches!(node, Node::Link(_));
-        self.files.insert(path.into(), node);
+        let files = Arc::make_mut(&mut self.files);
+        make_dirs(files, parent(path));
+        files.insert(path.into(), node);
         self.settle();
     }
 
@@ -106,7 +111,7 @@ impl Disk {
 
     /// Takes away what is at a path, for good.
     pub fn take(&mut self, path: &str) {
-        self.files.remove(path);
+        Arc::make_mut(&mut self.files).remove(path);
         self.settle();
     }
 
@@ -116,6 +121,32 @@ impl Disk {
             Some(Node::File(bytes)) => Some(bytes),
             Some(Node::Dir | Node::Link(_) | Node::Special) | None => None,
         }
+    }
+
+    /// Stands for what is at every path: disks that differ have others.
+    pub fn image(&self) -> [u8; 32] {
+        use sha2::Digest as _;
+        let mut image = sha2::Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            image.update(bytes.len().to_le_bytes());
+            image.update(bytes);
+        };
+        for (path, node) in self.paths() {
+            part(path.as_bytes());
+            match node {
+                Node::Dir => part(b"dir"),
+                Node::File(bytes) => {
+                    part(b"file");
+                    part(bytes);
+                }
+                Node::Link(to) => {
+                    part(b"link");
+                    part(to.as_bytes());
+                }
+                Node::Special => part(b"special"),
+            }
+        }
+        image.finalize().into()
     }
 
     /// Every path there is, with what is at it.
@@ -158,9 +189,10 @@ impl Disk {
                 let outcome = self.change(call);
                 let told = outcome.is_err();
                 if !told {
-                    let call = call.clone();
+                    let call = Arc::new(call.clone());
+                    let ticket = Ticket(self.past + self.deeds.len());
                     self.deeds.push(Deed { call, told });
-                    return Some((outcome, Some(Ticket(self.deeds.len() - 1))));
+                    return Some((outcome, Some(ticket)));
                 }
                 outcome
             }
@@ -173,12 +205,36 @@ impl Disk {
 
     /// The process hears that this change is done: what it promised holds from here on.
     pub fn told(&mut self, ticket: Ticket) {
-        let Some(deed) = self.deeds.get_mut(ticket.0) else {
+        let at = ticket.0.checked_sub(self.past);
+        let Some(deed) = at.and_then(|at| self.deeds.get_mut(at)) else {
             return;
         };
         deed.told = true;
         let call = deed.call.clone();
         self.make_last(&call);
+        self.advance();
+    }
+
+    /// What is told, with all before it, no crash can change any more.
+    fn advance(&mut self) {
+        let sure = self.deeds.iter().take_while(|deed| deed.told).count();
+        if sure == 0 {
+            return;
+        }
+        let (files, lasting) = std::mem::take(&mut self.before);
+        let mut then = Self {
+            files,
+            lasting,
+            linked: self.linked,
+            ..Self::default()
+        };
+        for deed in self.deeds.drain(..sure) {
+            // It went well the first time.
+            let _ = then.change(&deed.call);
+            then.make_last(&deed.call);
+        }
+        self.past += sure;
+        self.before = (then.files, then.lasting);
     }
 
     /// Another process takes this lock.
@@ -189,7 +245,7 @@ impl Disk {
     /// How many changes there were since the process began, and how many of them it was told.
     pub fn changes(&self) -> (usize, usize) {
         let told = self.deeds.iter().filter(|deed| deed.told);
-        (self.deeds.len(), told.count())
+        (self.past + self.deeds.len(), self.past + told.count())
     }
 
     /// Bytes of a file that a loss of power could take.
@@ -201,7 +257,7 @@ impl Disk {
     /// The disk as the next process finds it. `begun`: what was not told has happened. `keep` says
     /// what is left of each file that was not synced. Locks die with the process.
     pub fn after_crash(&self, begun: bool, keep: impl Fn(&str) -> Keep) -> Self {
-        let (files, lasting) = (*self.born).clone();
+        let (files, lasting) = self.before.clone();
         let mut disk = Self {
             files,
             lasting,
@@ -217,22 +273,17 @@ impl Disk {
                 disk.make_last(&deed.call);
             }
         }
-        let paths: BTreeSet<String> = disk
-            .files
-            .keys()
-            .chain(disk.lasting.keys())
-            .cloned()
-            .collect();
+        let paths: BTreeSet<&String> = disk.files.keys().chain(disk.lasting.keys()).collect();
         let mut left = Files::new();
         for path in paths {
-            let (now, lasting) = (disk.files.get(&path), disk.lasting.get(&path));
-            if let Some(node) = survives(now, lasting, keep(&path)) {
-                make_dirs(&mut left, parent(&path));
-                left.insert(path, node);
+            let (now, lasting) = (disk.files.get(path), disk.lasting.get(path));
+            if let Some(node) = survives(now, lasting, keep(path)) {
+                make_dirs(&mut left, parent(path));
+                left.insert(path.clone(), node);
             }
         }
         // A directory whose files are all gone may be gone too; one with a file is there.
-        disk.files = left;
+        disk.files = Arc::new(left);
         disk.settle();
         disk
     }
@@ -240,7 +291,8 @@ impl Disk {
     /// Everything there is lasts, and a process begins.
     fn settle(&mut self) {
         self.lasting = self.files.clone();
-        *self.born = (self.files.clone(), self.lasting.clone());
+        self.before = (self.files.clone(), self.lasting.clone());
+        self.past += self.deeds.len();
         self.deeds.clear();
         self.locks.clear();
     }
@@ -263,22 +315,24 @@ impl Disk {
             Call::Append(Append { path, .. }) | Call::Write(Write { path, .. }) => {
                 let (real, _) = self.real(path);
                 if let Some(node) = self.files.get(&real).cloned() {
-                    make_dirs(&mut self.lasting, parent(&real));
-                    self.lasting.insert(real, node);
+                    let lasting = Arc::make_mut(&mut self.lasting);
+                    make_dirs(lasting, parent(&real));
+                    lasting.insert(real, node);
                 }
             }
             Call::Remove { path, .. } | Call::RemoveTree { path, .. } => {
                 let inside = format!("{path}/");
                 let files = &self.files;
-                self.lasting.retain(|at, _| {
+                Arc::make_mut(&mut self.lasting).retain(|at, _| {
                     (at != path && !at.starts_with(&inside)) || files.contains_key(at)
                 });
             }
             Call::Rename { from, to, .. } => {
-                self.lasting.remove(from);
+                let lasting = Arc::make_mut(&mut self.lasting);
+                lasting.remove(from);
                 if let Some(node) = self.files.get(to).cloned() {
-                    make_dirs(&mut self.lasting, parent(to));
-                    self.lasting.insert(to.clone(), node);
+                    make_dirs(lasting, parent(to));
+                    lasting.insert(to.clone(), node);
                 }
             }
             _ => {}
@@ -303,8 +357,9 @@ impl Disk {
 
     fn append(&mut self, append: &Append) -> Result<Outcome, IoFault> {
         let real = self.inside(&append.path, Some(&append.beneath))?;
-        make_dirs(&mut self.files, parent(&real));
-        match self.files.entry(real).or_insert(Node::File(Vec::new())) {
+        let files = Arc::make_mut(&mut self.files);
+        make_dirs(files, parent(&real));
+        match files.entry(real).or_insert(Node::File(Vec::new())) {
             Node::File(bytes) => bytes.extend_from_slice(&append.bytes),
             Node::Dir | Node::Link(_) | Node::Special => return Err(no_file(&append.path)),
         }
@@ -316,8 +371,9 @@ impl Disk {
         if !self.locks.insert(real.clone()) {
             return Ok(Outcome::Held(Holder::default()));
         }
-        make_dirs(&mut self.files, parent(&real));
-        self.files.entry(real).or_insert(Node::File(Vec::new()));
+        let files = Arc::make_mut(&mut self.files);
+        make_dirs(files, parent(&real));
+        files.entry(real).or_insert(Node::File(Vec::new()));
         Ok(Outcome::Locked)
     }
 
@@ -325,7 +381,7 @@ impl Disk {
         let real = self.inside(path, Some(beneath))?;
         let inside = format!("{real}/");
         let gone = |at: &String| *at == real || at.starts_with(&inside);
-        self.files.retain(|at, _| !gone(at));
+        Arc::make_mut(&mut self.files).retain(|at, _| !gone(at));
         self.locks.retain(|at| !gone(at));
         Ok(Outcome::Removed)
     }
@@ -446,7 +502,9 @@ impl Disk {
         let up = parent(&real).to_string();
         match self.kind(&up) {
             FileKind::Directory => {}
-            FileKind::Missing if write.parents => make_dirs(&mut self.files, &up),
+            FileKind::Missing if write.parents => {
+                make_dirs(Arc::make_mut(&mut self.files), &up);
+            }
             FileKind::Missing => return Err(missing(&up)),
             FileKind::File | FileKind::Dangling | FileKind::Special => {
                 return Err(IoFault::new(
@@ -455,7 +513,7 @@ impl Disk {
                 ));
             }
         }
-        self.files.insert(real, Node::File(write.bytes.clone()));
+        Arc::make_mut(&mut self.files).insert(real, Node::File(write.bytes.clone()));
         Ok(Outcome::Written)
     }
 
@@ -467,7 +525,7 @@ impl Disk {
         match self.files.get(&real) {
             Some(Node::Dir) => Err(IoFault::new(IoKind::WrongKind, "a directory")),
             Some(Node::File(_) | Node::Link(_) | Node::Special) => {
-                self.files.remove(&real);
+                Arc::make_mut(&mut self.files).remove(&real);
                 Ok(Outcome::Removed)
             }
             None => Err(missing(path)),
@@ -478,9 +536,10 @@ impl Disk {
         if self.files.contains_key(to) {
             return Err(IoFault::new(IoKind::Exists, format!("{to} exists")));
         }
-        let node = self.files.remove(from).ok_or_else(|| missing(from))?;
-        make_dirs(&mut self.files, parent(to));
-        self.files.insert(to.into(), node);
+        let files = Arc::make_mut(&mut self.files);
+        let node = files.remove(from).ok_or_else(|| missing(from))?;
+        make_dirs(files, parent(to));
+        files.insert(to.into(), node);
         Ok(Outcome::Renamed)
     }
 
@@ -586,6 +645,10 @@ fn survives(now: Option<&Node>, lasting: Option<&Node>, keep: Keep) -> Option<No
 }
 
 fn make_dirs(files: &mut Files, path: &str) {
+    if files.contains_key(path) {
+        // With all above it.
+        return;
+    }
     for (at, _) in path.match_indices('/').skip(1) {
         files.entry(path[..at].into()).or_insert(Node::Dir);
     }

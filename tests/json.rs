@@ -59,9 +59,15 @@ pub fn cancel(session: &str) -> Value {
 
 /// A frame as it goes over the wire.
 pub fn line(message: &Value) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(message).expect("a value is JSON");
-    bytes.push(b'\n');
-    bytes
+    let mut text = message.to_string();
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// Bytes as JSON, if they are any. By what the library has for values: it is compiled there, optimised,
+/// and what is made of its generic parts here is not.
+pub fn read(bytes: &[u8]) -> Option<Value> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 /// The update in a `session/update` of this session; an empty session means any.

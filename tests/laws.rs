@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::court::Court;
+use crate::json;
 
 /// Listens to both directions and keeps what it saw wrong.
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ const IN_TURN: [&str; 6] = [
 impl Laws {
     /// The client sent this line.
     pub fn sent(&mut self, bytes: &[u8]) {
-        let Ok(frame) = serde_json::from_slice::<Value>(bytes) else {
+        let Some(frame) = json::read(bytes) else {
             return;
         };
         self.court.sent(&frame);
@@ -77,7 +78,7 @@ impl Laws {
     pub fn sent_raw(&mut self, bytes: &[u8]) {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         for line in bytes.split(|&byte| byte == b'\n') {
-            if let Ok(frame) = serde_json::from_slice(line) {
+            if let Some(frame) = json::read(line) {
                 self.court.sent(&frame);
             }
         }
@@ -87,9 +88,9 @@ impl Laws {
     /// the protocol has, or not for this client.
     #[track_caller]
     pub fn heard(&mut self, bytes: &[u8]) -> Option<Value> {
-        let frame = serde_json::from_slice::<Value>(bytes).ok();
+        let frame = json::read(bytes);
         if let Some(frame) = &frame
-            && let Err(why) = self.court.heard(frame)
+            && let Err(why) = self.court.heard_line(frame, bytes)
         {
             panic!("{why}: {}", String::from_utf8_lossy(bytes));
         }
@@ -101,7 +102,8 @@ impl Laws {
         if self.closed {
             self.break_with("something was sent after the end", bytes);
         }
-        if bytes.last() != Some(&b'\n') || bytes.iter().filter(|&&b| b == b'\n').count() != 1 {
+        let end = memchr::memchr(b'\n', bytes);
+        if end.is_none_or(|end| end + 1 != bytes.len()) {
             self.break_with("a frame is not exactly one line", bytes);
         }
         let Some(frame) = frame else {
@@ -226,7 +228,6 @@ impl Laws {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json;
 
     fn broken(exchange: &[(bool, Value)]) -> Vec<String> {
         let mut laws = Laws::default();

@@ -6,9 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use memchr::memmem::Finder;
 use reasonix_core::time::Instant as Moment;
 
 use crate::editor::Editor;
@@ -57,12 +58,11 @@ const PLANTED_MARK: &str = "planted-in-";
 
 /// The name of a planted key that is in there, if one is.
 pub fn leak(bytes: &[u8]) -> Option<&'static str> {
-    let first = PLANTED_MARK.as_bytes()[0];
-    let marks = bytes
-        .iter()
-        .enumerate()
-        .filter(|(at, byte)| **byte == first && bytes[*at..].starts_with(PLANTED_MARK.as_bytes()));
-    let marks: Vec<usize> = marks.map(|(at, _)| at).collect();
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(PLANTED_MARK));
+    let marks: Vec<usize> = MARK.find_iter(bytes).collect();
+    if marks.is_empty() {
+        return None;
+    }
     let holds = |key: &str| {
         let before = key.find(PLANTED_MARK).expect("every key has the mark");
         let from = |at: &usize| bytes.get(at.checked_sub(before)?..);

@@ -13,6 +13,7 @@ use reasonix_core::settings::Settings;
 use reasonix_core::time::Instant;
 
 use crate::disk::{Disk, Ticket};
+use crate::json;
 use crate::provider::{Answer, Step};
 
 /// One piece of what a call says, and how long after the piece before it.
@@ -303,7 +304,7 @@ impl World {
     }
 
     fn branch(&self, body: &[u8]) -> Option<Vec<Piece>> {
-        let body: serde_json::Value = serde_json::from_slice(body).ok()?;
+        let body = json::read(body)?;
         let messages = body["messages"].as_array()?;
         let last = messages
             .iter()

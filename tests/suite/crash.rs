@@ -10,7 +10,6 @@ mod recover;
 mod script;
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use reasonix_tests::disk::{Disk, Keep};
 use reasonix_tests::sim::Moment;
@@ -22,12 +21,10 @@ use script::{Life, What, life};
 
 /// What a crash may leave of a moment, and whether the power has to fail for it; the same disk is
 /// not looked at twice.
-fn crashes(disk: &Disk, seen: &mut BTreeSet<(bool, u64)>) -> Vec<(String, bool, Disk)> {
+fn crashes(disk: &Disk, seen: &mut BTreeSet<(bool, [u8; 32])>) -> Vec<(String, bool, Disk)> {
     let mut left = Vec::new();
     let mut add = |name: String, power: bool, disk: Disk| {
-        let mut image = DefaultHasher::new();
-        disk.paths().for_each(|file| file.hash(&mut image));
-        if seen.insert((power, image.finish())) {
+        if seen.insert((power, disk.image())) {
             left.push((name, power, disk));
         }
     };

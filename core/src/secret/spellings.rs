@@ -3,7 +3,6 @@
 //! since secrets are known where no library is.
 
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::string::String;
 
 const COMMON: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -19,21 +18,25 @@ pub(super) fn of(value: &str) -> BTreeSet<String> {
         }
     }
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    let each =
-        |write: &dyn Fn(u8) -> String| -> String { bytes.iter().map(|b| write(*b)).collect() };
-    all.insert(each(&|byte| format!("{byte:02x}")));
-    all.insert(each(&|byte| format!("{byte:02X}")));
-    all.insert(each(&|byte| format!("%{byte:02x}")));
-    all.insert(each(&|byte| format!("%{byte:02X}")));
-    let plain = |byte| String::from(char::from(byte));
-    all.insert(each(&|byte| match unreserved(byte) {
-        true => plain(byte),
-        false => format!("%{byte:02x}"),
-    }));
-    all.insert(each(&|byte| match unreserved(byte) {
-        true => plain(byte),
-        false => format!("%{byte:02X}"),
-    }));
+    for digits in [b"0123456789abcdef", b"0123456789ABCDEF"] {
+        let digit = |half: u8| char::from(digits[usize::from(half & 15)]);
+        let [mut hex, mut percent, mut needed] =
+            [2, 3, 3].map(|n| String::with_capacity(n * bytes.len()));
+        for byte in bytes {
+            let two = [digit(byte >> 4), digit(*byte)];
+            hex.extend(two);
+            percent.push('%');
+            percent.extend(two);
+            match unreserved(*byte) {
+                true => needed.push(char::from(*byte)),
+                false => {
+                    needed.push('%');
+                    needed.extend(two);
+                }
+            }
+        }
+        all.extend([hex, percent, needed]);
+    }
     all.remove(value);
     all
 }

@@ -18,8 +18,18 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     pub(super) fn at(life: &'a Life, moment: &Moment) -> Self {
-        let frames = &life.sim.frames[..moment.frames];
-        let answer = |asked: &Asked| json::answer_to(frames, asked.id);
+        let frames = &life.sim.frames;
+        let answers = life.answers.get_or_init(|| {
+            let answers = frames.iter().enumerate().rev();
+            let answers = answers.filter(|(_, frame)| frame.get("method").is_none());
+            answers
+                .filter_map(|(at, frame)| Some((frame["id"].as_u64()?, at)))
+                .collect()
+        });
+        let answer = |asked: &Asked| {
+            let at = answers.get(&asked.id)?;
+            frames[..moment.frames].get(*at)
+        };
         Self {
             life,
             ran: moment.ran,

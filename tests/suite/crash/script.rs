@@ -1,5 +1,8 @@
 //! What the client does, step by step, and the world that it does it in.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use reasonix_tests::disk::{Disk, Node};
@@ -8,7 +11,7 @@ use reasonix_tests::provider::{
     Answer, Step, calls, data, done, finish, hang, reasoning, say, text, tool,
 };
 use reasonix_tests::sim::{Card, Moment, Sim, config};
-use reasonix_tests::world::{Command, World, http};
+use reasonix_tests::world::{Command, Piece, World, http};
 
 pub(super) const HOME: &str = "/home/user/.reasonix";
 
@@ -146,10 +149,14 @@ pub(super) fn world(disk: Disk) -> World {
         command("count", Some(Duration::from_millis(50))),
         command("sleep", None),
     ];
-    world.branches = branches()
-        .into_iter()
-        .map(|(contains, answers)| (contains.into(), answers.iter().map(http).collect()))
-        .collect();
+    // Thousands of processes find the same.
+    static BRANCHES: LazyLock<Vec<(String, Vec<Vec<Piece>>)>> = LazyLock::new(|| {
+        let pieces = |answers: Vec<Answer>| answers.iter().map(http).collect();
+        let all = branches().into_iter();
+        all.map(|(contains, answers)| (contains.into(), pieces(answers)))
+            .collect()
+    });
+    world.branches = BRANCHES.clone();
     world
 }
 
@@ -217,6 +224,8 @@ pub(super) struct Life {
     pub(super) asked: Vec<Asked>,
     pub(super) sessions: Vec<String>,
     pub(super) items: Vec<Item>,
+    /// Which frame answers a request, when all is over.
+    pub(super) answers: OnceCell<BTreeMap<u64, usize>>,
 }
 
 /// A message for later.
@@ -398,6 +407,7 @@ pub(super) fn newborn() -> Life {
         asked: Vec::new(),
         sessions: Vec::new(),
         items: Vec::new(),
+        answers: OnceCell::new(),
     }
 }
 
