@@ -289,65 +289,6 @@ fn nothing_outside_the_roots_is_touched_by_whatever_way_it_is_named() {
 }
 
 #[test]
-fn lines_come_with_numbers_and_the_last_line_names_the_next_offset() {
-    let text: String = (1..=5).map(|n| format!("l{n}\r\n")).collect();
-    let mut world = World::new().file("/w/a", text);
-    let mut read = |rest: &str| world.run("read_file", &format!(r#"{{"path":"a"{rest}}}"#));
-    assert_eq!(read("").text, "1→l1\n2→l2\n3→l3\n4→l4\n5→l5");
-    assert_eq!(
-        read(r#","offset":1,"limit":2"#).text,
-        "2→l2\n3→l3\n[lines 2 to 3 of 5; go on with offset 3]"
-    );
-    assert_eq!(read(r#","offset":3,"limit":2"#).text, "4→l4\n5→l5");
-    assert!(read(r#","offset":5"#).text.contains("it has 5 lines"));
-    assert!(!read(r#","limit":0"#).ok);
-    assert_eq!(read(r#","limit":1"#).text.lines().count(), 2);
-    let run = world.start("read_file", r#"{"path":"a","offset":3}"#);
-    assert_eq!(run.card().locations, [Location::new("/w/a", Some(4))]);
-    let run = world.start("read_file", r#"{"path":"a"}"#);
-    assert_eq!(run.card().locations, [Location::new("/w/a", None)]);
-    let mut empty = World::new().file("/w/a", "");
-    assert_eq!(
-        empty.run("read_file", r#"{"path":"a"}"#).text,
-        "(empty file)"
-    );
-}
-
-#[test]
-fn reading_is_bounded_and_never_cuts_a_character() {
-    for ascii in 0..3 {
-        let long = format!("{}{}", "a".repeat(ascii), "漢".repeat(200_000));
-        let many: String = (0..20_000).map(|n| format!("漢字 {n}\n")).collect();
-        let mut world = World::new().file("/w/long", &long).file("/w/many", &many);
-        let one = world.run("read_file", r#"{"path":"long"}"#).text;
-        assert!(
-            one.contains("bytes of this line not shown"),
-            "{}",
-            one.len()
-        );
-        assert!(one.len() < 3000);
-        let limit = r#"{"path":"many","limit":20000}"#;
-        let all = world.run("read_file", limit).text;
-        assert!(all.len() <= world.ws.limits.max_tool_result);
-        let next: u64 = all
-            .rsplit("offset ")
-            .next()
-            .and_then(|end| end.trim_end_matches(']').parse().ok())
-            .expect("the next offset");
-        let rest = world.run(
-            "read_file",
-            &format!(r#"{{"path":"many","offset":{next}}}"#),
-        );
-        assert!(
-            rest.text
-                .starts_with(&format!("{}→漢字 {next}\n", next + 1))
-        );
-        let found = world.run("grep", r#"{"pattern":"漢"}"#).text;
-        assert!(found.len() < 8000);
-    }
-}
-
-#[test]
 fn binary_and_too_large_files_are_refused() {
     let limits = Limits {
         max_file: 10,

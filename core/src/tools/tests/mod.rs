@@ -12,5 +12,5 @@ mod files;
 mod gate;
 mod goal;
 mod host;
-mod search;
+mod look;
 mod web;
