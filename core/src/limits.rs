@@ -250,6 +250,8 @@ pub struct Limits {
     /// Entries of a folder that are looked through for keys before it becomes a root; one with more
     /// does not become one.
     pub root_entries: usize,
+    /// Ids in a row that a new session may find to be another one's; after that it is refused.
+    pub max_taken_ids: u32,
     /// A session that was never prompted is removed after this long.
     pub unused_session: Duration,
     /// Keys of providers and MCP servers that what tools print is searched for, those that are not used
@@ -414,6 +416,7 @@ impl Default for Limits {
             web_time: Duration::from_secs(30),
             max_redirects: 5,
             root_entries: 100_000,
+            max_taken_ids: 16,
             unused_session: Duration::from_secs(7 * 24 * 3600),
             max_known_keys: 4096,
             max_mcp_servers: 128,

@@ -16,7 +16,10 @@ use crate::tools::External;
 pub struct Config {
     /// Every bound there is.
     pub limits: Limits,
-    /// All randomness of the run (session ids, jitter) comes from it.
+    /// All randomness of the run (session ids, jitter) comes from it. It must be fresh for every agent:
+    /// two of one seed draw the same ids. On one home the second one finds them taken and draws others,
+    /// but agents that do not share a home, and whoever compares their sessions, are not helped. A
+    /// constant is for tests.
     pub seed: [u8; 32],
     /// What `config.toml` and `.env` say.
     pub settings: Settings,

@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | 1 | the working directory is resolved | the transcript's head is read, the lock is taken, the inbox is read |
 //! | 2 | the other folders are judged | the working directory is resolved, the other folders are judged |
-//! | 3 | the project's files are read, the lock is taken | the project's files are read |
+//! | 3 | the project's files are read, the lock is taken, and the id found to be free | the project's files are read |
 //! | 4 | the first records are written | the transcript is read, and replayed by a load |
 //! | 5 | the answer | what broke off is mended; the answer |
 
@@ -64,6 +64,10 @@ pub(super) struct Opening {
     shelf: Shelf,
     /// The call for its lock, or for its transcript.
     pub(super) store_call: Option<CallId>,
+    /// A new session's lock is held, and whether its id is free is being looked at.
+    locked: bool,
+    /// Ids of a new session that were found to be taken.
+    taken: u32,
     pub(super) store: Option<StoreKey>,
     /// Its first records are written.
     recorded: bool,
@@ -97,6 +101,8 @@ impl Opening {
             scan: None,
             shelf: Shelf::default(),
             store_call: None,
+            locked: false,
+            taken: 0,
             store: None,
             recorded: false,
             unsaved: None,
@@ -117,7 +123,7 @@ impl Agent {
             Err(error) => self.side.answer(asked, Err(error)),
             Ok(axes) => {
                 let key = asked.key();
-                let id = SessionId::v4(self.random());
+                let id = self.draw_id();
                 let opening = Opening::new(How::New(asked), id, wanted, axes);
                 self.openings.insert(key, opening);
                 self.resolve_cwd(key);
@@ -169,6 +175,7 @@ impl Agent {
         if opening.store_call == Some(id) {
             opening.store_call = None;
             return match opening.how {
+                How::New(_) if opening.locked => self.looked_new(key, outcome),
                 How::New(_) => self.locked_new(key, outcome),
                 How::Load(_) | How::Resume(_) => self.stored_news(key, outcome),
             };
@@ -216,7 +223,7 @@ impl Agent {
         }
         let (locks, locked) = match &opening.loading {
             Some(loading) => (loading.is_locking(), loading.locked),
-            None => (true, false),
+            None => (!opening.locked, opening.locked),
         };
         let Opening {
             how,
@@ -293,24 +300,96 @@ impl Agent {
     }
 
     fn locked_new(&mut self, key: RequestKey, outcome: Result<Outcome, IoFault>) {
-        let why = match outcome {
-            Ok(Outcome::Locked) => None,
-            Ok(_) => Some("its lock is held by another process".into()),
-            Err(fault) => Some(format!("{fault}")),
+        match outcome {
+            Ok(Outcome::Locked) => self.look_new(key),
+            // Who has it open has made it.
+            Ok(_) => self.draw_again(key),
+            Err(fault) => self.unsaved_new(key, format!("{fault}")),
+        }
+    }
+
+    /// Looks whether the id is free: an agent of the same seed may have given it to a session before,
+    /// and whatever is written then goes into that one.
+    fn look_new(&mut self, key: RequestKey) {
+        let id = self.openings.get(&key).map(|opening| &opening.id);
+        let Some(files) = id.and_then(|id| self.files(id)) else {
+            return;
         };
-        let files = self
-            .openings
-            .get(&key)
-            .and_then(|opening| self.files(&opening.id));
-        match why {
-            None => self.record_header(key, files),
-            Some(why) => {
-                if let Some(opening) = self.openings.get_mut(&key) {
-                    opening.unsaved = Some(why);
-                }
-                self.record_header(key, None);
+        let look = Call::ReadAt {
+            path: files.transcript(),
+            beneath: files.home,
+            at: 0,
+            max: 1,
+        };
+        let call = self.start(Owner::Opening(key), look);
+        if let Some(opening) = self.openings.get_mut(&key) {
+            opening.locked = true;
+            opening.store_call = Some(call);
+        }
+    }
+
+    fn looked_new(&mut self, key: RequestKey, outcome: Result<Outcome, IoFault>) {
+        let Some(opening) = self.openings.get_mut(&key) else {
+            return;
+        };
+        let id = opening.id.clone();
+        let free = match outcome {
+            Ok(Outcome::Part(part)) => Ok(part.size == 0 && part.bytes.is_empty()),
+            Ok(_) => Ok(false),
+            Err(fault) if fault.kind == IoKind::NotFound => Ok(true),
+            Err(fault) => Err(format!("{fault}")),
+        };
+        if free == Ok(true) {
+            let files = self.files(&id);
+            return self.record_header(key, files);
+        }
+        opening.locked = false;
+        if let Some(files) = self.files(&id) {
+            let path = files.lock();
+            self.start(Owner::Nobody, Call::Unlock { path });
+        }
+        match free {
+            Ok(_) => self.draw_again(key),
+            Err(why) => self.unsaved_new(key, why),
+        }
+    }
+
+    /// An id that no open session has: one that was loaded may be of the same seed.
+    fn draw_id(&mut self) -> SessionId {
+        loop {
+            let id = SessionId::v4(self.random());
+            if self.side.find_session(&id).is_none() {
+                return id;
             }
         }
+    }
+
+    /// The id that was drawn is that of another session.
+    fn draw_again(&mut self, key: RequestKey) {
+        // The next numbers of this seed may be taken as well, those of another stream hardly are.
+        let clock = self.unix_ms().unwrap_or(0);
+        self.random.set_stream(clock);
+        let id = self.draw_id();
+        let most = self.config.limits.max_taken_ids;
+        let Some(opening) = self.openings.get_mut(&key) else {
+            return;
+        };
+        if opening.taken >= most {
+            let why = "no id is free for a new session: the agent's seed was used before";
+            return self.refuse_opening(key, RpcError::internal(why));
+        }
+        opening.taken += 1;
+        let old = core::mem::replace(&mut opening.id, id);
+        let text = format!("another session has the id {old}: the agent's seed was used before");
+        self.report(Level::Warn, text);
+        self.lock_new(key);
+    }
+
+    fn unsaved_new(&mut self, key: RequestKey, why: String) {
+        if let Some(opening) = self.openings.get_mut(&key) {
+            opening.unsaved = Some(why);
+        }
+        self.record_header(key, None);
     }
 
     /// Writes the first records of a new session, to its files or to memory.

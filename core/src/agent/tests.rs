@@ -2,6 +2,7 @@
 
 mod beyond;
 mod crowded;
+mod embedded;
 mod inbox;
 mod reopened;
 mod servers;

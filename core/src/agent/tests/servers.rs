@@ -28,6 +28,12 @@ fn opened(disk: &Disk, script: &str) -> World {
 fn opened_as(disk: &Disk, script: &str, change: fn(&mut Config)) -> World {
     let mut world = world_with(disk, script, change);
     world.held = |call| matches!(call, Call::Process(_));
+    // An earlier agent of the same seed had a session of the id that is known here.
+    let disk = world.disk.iter_mut();
+    disk.for_each(|disk| {
+        disk.files
+            .retain(|file, _| !file.starts_with("/h/sessions/"))
+    });
     world.session()
 }
 
