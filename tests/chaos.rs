@@ -489,7 +489,7 @@ fn fitting(call: Option<&Call>, bytes: Vec<u8>) -> Outcome {
         Some(Call::Unlock { .. }) => Outcome::Unlocked,
         Some(Call::RemoveTree { .. }) => Outcome::Removed,
         Some(Call::Reconfigure) => Outcome::Reconfigured(Ok(Box::default())),
-        Some(Call::Custom { .. }) => Outcome::Custom(Ok("text".into())),
+        Some(Call::Custom(_)) => Outcome::Custom(Ok("text".into())),
     }
 }
 

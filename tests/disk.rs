@@ -196,7 +196,7 @@ impl Disk {
                 }
                 outcome
             }
-            Call::Http(_) | Call::Process(_) | Call::Reconfigure | Call::Custom { .. } => {
+            Call::Http(_) | Call::Process(_) | Call::Reconfigure | Call::Custom(_) => {
                 return None;
             }
         };

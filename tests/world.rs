@@ -263,7 +263,7 @@ impl World {
                 };
                 return (self.process(line, &process.cwd), None);
             }
-            Call::Custom { name, .. } => Outcome::Custom(Err(format!("no tool {name}"))),
+            Call::Custom(call) => Outcome::Custom(Err(format!("no tool {}", call.name))),
             _ => Outcome::Reconfigured(match &self.settings {
                 Some(settings) => settings.clone().map(Box::new),
                 None => Ok(Box::default()),

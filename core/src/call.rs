@@ -102,14 +102,36 @@ pub enum Call {
     },
     /// Configuration and keys are read again: [`Outcome::Reconfigured`].
     Reconfigure,
-    /// A tool of the embedder's own (`Config::tools`): [`Outcome::Custom`].
-    /// Tools of MCP servers never come here.
-    Custom {
-        /// Its name.
-        name: String,
-        /// Its arguments: the text of a JSON object.
-        arguments: String,
-    },
+    /// A tool of the embedder's own (`Config::tools`): any number of [`News::Bytes`], each the text of
+    /// how far it is, for people, and then [`Outcome::Custom`]. Tools of MCP servers never come here.
+    Custom(CustomCall),
+}
+
+/// A call of a tool of the embedder's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CustomCall {
+    /// The id of the session that calls it, as in `session/new`.
+    pub session: String,
+    /// The session's working directory, as the client gave it.
+    pub cwd: String,
+    /// The `toolCallId` under which clients see the call.
+    pub tool_call: String,
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments: the text of a JSON object.
+    pub arguments: String,
+}
+
+impl CustomCall {
+    /// A call of this tool, of no session.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            arguments: arguments.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What the world says about a call.
@@ -130,6 +152,15 @@ pub enum News<'a> {
     Done(Outcome),
     /// The call is over, badly.
     Failed(IoFault),
+}
+
+impl From<Result<Outcome, IoFault>> for News<'_> {
+    fn from(result: Result<Outcome, IoFault>) -> Self {
+        match result {
+            Ok(outcome) => Self::Done(outcome),
+            Err(fault) => Self::Failed(fault),
+        }
+    }
 }
 
 /// Which output of a call.
@@ -175,7 +206,8 @@ pub enum Outcome {
     Unlocked,
     /// The new configuration, or what is wrong with it.
     Reconfigured(Result<Box<crate::settings::Settings>, String>),
-    /// The text that a tool which lives elsewhere answered; `Err` is a failed tool.
+    /// The text that a tool which lives elsewhere answered; `Err` is a failed tool, whose reason the
+    /// model reads. A tool that could not even be called is [`News::Failed`].
     Custom(Result<String, String>),
 }
 

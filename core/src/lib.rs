@@ -18,7 +18,11 @@
 //! | `agent` | all of it as one machine: what the runtimes drive |
 //!
 //! Each layer is a cargo feature that turns on the layers below it. An embedder with an engine of
-//! its own takes `protocol` alone.
+//! its own takes `protocol` alone (`default-features = false, features = ["protocol"]`).
+//!
+//! Meant to be built on are `agent`, `call`, `error`, `ids`, `limits`, `machine`, `protocol`, `reach`,
+//! `secret`, `settings` and `time`, with `tools::External` and `model::Script`. The other modules are
+//! public for the packages beside this one, and change with these. `examples/host.rs` is a whole host.
 
 #![no_std]
 #![forbid(unsafe_code)]

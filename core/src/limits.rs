@@ -1,8 +1,13 @@
 //! Every bound there is, in one place.
 
+mod check;
+
+pub use check::LimitFault;
+
 use core::time::Duration;
 
-/// Bounds of one connection and of the agent behind it. Nothing grows without one.
+/// Bounds of one connection and of the agent behind it. Nothing grows without one. Those that are not
+/// the default's pass [`check`](Self::check) first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -24,7 +29,7 @@ pub struct Limits {
     pub hard_output: usize,
     /// Unsent output below which it is told what has changed without being asked for: how MCP servers
     /// stand, which commands there are, what servers ask. Till then only the latest of it is kept.
-    /// With [`max_out_frame`](Self::max_out_frame) it is no more than
+    /// With [`max_out_frame`](Self::max_out_frame) it has to be no more than
     /// [`soft_output`](Self::soft_output), so that turns go on beside what changes all the time.
     pub quiet_output: usize,
     /// Bytes taken from the peer ahead of processing, beyond an incomplete frame.
@@ -271,6 +276,8 @@ pub struct Limits {
     pub mcp_silence: Duration,
     /// A call of an MCP tool takes at most this long.
     pub mcp_call: Duration,
+    /// A call of a tool of the embedder's own takes at most this long; then it is aborted.
+    pub custom_call: Duration,
     /// Longest message of an MCP server, bytes.
     pub max_mcp_message: usize,
     /// Tools of one MCP server that are offered.
@@ -425,6 +432,7 @@ impl Default for Limits {
             mcp_start: Duration::from_secs(10),
             mcp_silence: Duration::from_secs(300),
             mcp_call: Duration::from_secs(3600),
+            custom_call: Duration::from_secs(3600),
             max_mcp_message: 16 << 20,
             max_mcp_tools: 512,
             max_mcp_pages: 64,

@@ -30,7 +30,9 @@ pub trait Machine {
     fn poll_effect(&mut self) -> Next<Self::Effect<'_>>;
 
     /// How many bytes the machine will take now from `source`; a driver reads no more than that.
-    /// 0 means: do not read. More may follow after any input or timeout.
+    /// 0 means: do not read. More may follow after any input or timeout. What a driver feeds beyond it
+    /// is taken all the same, and is the one thing that makes memory grow.
+    #[must_use]
     fn room(&self, source: Source) -> usize;
 }
 

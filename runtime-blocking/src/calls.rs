@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use reasonix_core::agent::Config;
-use reasonix_core::call::{Call, Outcome};
+use reasonix_core::call::{Call, CustomCall, Outcome};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::ids::CallId;
 use reasonix_core::settings::Host;
@@ -16,8 +16,9 @@ use std::os::fd::BorrowedFd;
 
 use crate::bell::{Bell, Ringer};
 use crate::config;
+use crate::hooks::Hooks;
 use crate::ops::process::{Group, Guard, Mark, PATIENCE, Running, Slot, Tag};
-use crate::ops::{self, CustomTool, Kept, Stop, Told, http};
+use crate::ops::{self, Kept, Stop, Told, http};
 
 /// Work for a thread.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -38,7 +39,7 @@ type Posted = (CallId, Told);
 pub(crate) struct Calls {
     host: Host,
     hidden: Vec<String>,
-    custom: Option<CustomTool>,
+    hooks: Hooks,
     kept: Kept,
     ringer: Ringer,
     hands: Hands,
@@ -93,11 +94,11 @@ struct Plain {
 }
 
 impl Calls {
-    pub fn new(config: &Config, custom: Option<CustomTool>, bell: &Bell, hands: Hands) -> Self {
+    pub fn new(config: &Config, hooks: Hooks, bell: &Bell, hands: Hands) -> Self {
         Self {
             host: config.host.clone(),
             hidden: config::key_names(&config.settings),
-            custom,
+            hooks,
             kept: Kept::default(),
             ringer: bell.ringer(),
             hands,
@@ -154,18 +155,24 @@ impl Calls {
             | Call::Unlock { .. }
             | Call::RemoveTree { .. }
             | Call::Reconfigure
-            | Call::Custom { .. }) => {
+            | Call::Custom(_)) => {
                 let stop = Stop::default();
                 let plain = Plain {
                     stop: stop.clone(),
                     changes: changes(&call),
                 };
                 self.plain.insert(id, plain);
-                let (host, custom) = (self.host.clone(), self.custom.clone());
+                let (host, hooks) = (self.host.clone(), self.hooks.clone());
                 let kept = self.kept.clone();
                 let post = self.post();
                 let job = move || {
-                    let run = || ops::run(call, &host, custom.as_ref(), &kept, &stop);
+                    let run = || {
+                        if let Call::Custom(call) = &call {
+                            custom(call, &hooks)
+                        } else {
+                            ops::run(call, &host, &kept, &stop)
+                        }
+                    };
                     post(id, whole(run).unwrap_or_else(Told::Failed));
                 };
                 (self.hands)(Box::new(job));
@@ -410,6 +417,17 @@ fn whole<T>(run: impl FnOnce() -> T) -> Result<T, IoFault> {
     })
 }
 
+/// Does a call of an embedder's tool.
+fn custom(call: &CustomCall, hooks: &Hooks) -> Told {
+    match hooks.custom() {
+        Some(tool) => Told::Done(Outcome::Custom(tool(call))),
+        None => Told::Failed(IoFault::new(
+            IoKind::Unsupported,
+            format!("no tool named {} is registered", call.name),
+        )),
+    }
+}
+
 fn changes(call: &Call) -> bool {
     match call {
         Call::Write(_)
@@ -427,7 +445,7 @@ fn changes(call: &Call) -> bool {
         | Call::Search(_)
         | Call::ReadAt { .. }
         | Call::Reconfigure
-        | Call::Custom { .. } => false,
+        | Call::Custom(_) => false,
     }
 }
 
@@ -440,14 +458,10 @@ mod tests {
     fn a_call_that_panics_ends_as_a_failed_one() {
         let bell = Bell::new().expect("pipes can be made");
         let config = Config::new([0; 32], config::host());
-        let tool: CustomTool = std::sync::Arc::new(|_, _| panic!("on purpose"));
-        let mut calls = Calls::new(&config, Some(tool), &bell, Box::new(|job| job()));
+        let hooks = Hooks::new().tools(|_| panic!("on purpose"));
+        let mut calls = Calls::new(&config, hooks, &bell, Box::new(|job| job()));
         let id = CallId::new(1);
-        let call = Call::Custom {
-            name: "x".into(),
-            arguments: "{}".into(),
-        };
-        calls.start(id, call);
+        calls.start(id, Call::Custom(CustomCall::new("x", "{}")));
         let Some((of, Told::Failed(fault))) = calls.next() else {
             panic!("it is told");
         };
@@ -460,7 +474,7 @@ mod tests {
     fn a_group_is_let_go_when_nobody_is_left_in_it() {
         let bell = Bell::new().expect("pipes can be made");
         let config = Config::new([0; 32], config::host());
-        let mut calls = Calls::new(&config, None, &bell, Box::new(|job| job()));
+        let mut calls = Calls::new(&config, Hooks::new(), &bell, Box::new(|job| job()));
         assert!(calls.guard.is_none(), "no command, no guard");
         let id = CallId::new(1);
         let process = Process {

@@ -2,9 +2,11 @@
 //! two descriptors, driven by blocking calls. [`Conversation`] is the same without the waits.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use reasonix_core::agent::{Agent, Config};
 use reasonix_core::ids::AskId;
@@ -21,8 +23,9 @@ use reasonix_core::time::Deadline;
 use reasonix_core::wire::RpcError;
 
 use crate::driver::{Ended, Error, Stdio};
+use crate::hooks::Hooks;
 use crate::link::{Clock, Link};
-use crate::serve::serve;
+use crate::serve::serve_with;
 
 /// Why a call of a [`Client`] has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +56,15 @@ pub struct Conversation {
     clock: Clock,
     deadline: Option<Deadline>,
     over: Option<CloseReason>,
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("side", &self.side)
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How far a conversation came.
@@ -132,6 +144,7 @@ impl Conversation {
 }
 
 /// A client of an agent in the same process.
+#[derive(Debug)]
 pub struct Client {
     talk: Conversation,
     /// Events that came while an answer was waited for.
@@ -144,14 +157,25 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the system has no sockets or threads left.
+    /// If the system has no sockets or threads left; [`Error::NoTools`] if [`Config::tools`] names any:
+    /// they need [`start_with`](Self::start_with).
     pub fn start(config: Config) -> Result<Self, ClientError> {
+        Self::start_with(config, Hooks::new())
+    }
+
+    /// As [`start`](Self::start), with what of an embedder's own the agent calls.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no sockets or threads left, and as [`Hooks::check`].
+    pub fn start_with(config: Config, hooks: Hooks) -> Result<Self, ClientError> {
+        hooks.check(&config)?;
         let (ours, theirs) = UnixStream::pair()?;
         let side = ClientSide::new(config.limits.clone());
         let io = Stdio::over(theirs.try_clone()?.into(), theirs.into());
         let agent = thread::Builder::new()
             .name("reasonix-agent".into())
-            .spawn(move || serve(Agent::new(config), io))?;
+            .spawn(move || serve_with(Agent::new(config), io, hooks))?;
         let link = Link::over(ours.try_clone()?.into(), ours.into())?;
         Ok(Self {
             talk: Conversation::new(link, side),
@@ -250,6 +274,34 @@ impl Client {
         }
     }
 
+    /// As [`next_event`](Self::next_event), but waits no longer than this: [`Heard::Wait`] if nothing came.
+    /// So somebody can look meanwhile whether a person wants to cancel.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot wait.
+    pub fn next_event_within(&mut self, time: Duration) -> Result<Heard, ClientError> {
+        if let Some(event) = self.kept.pop_front() {
+            return Ok(Heard::Event(event));
+        }
+        let begun = Instant::now();
+        loop {
+            let until = match self.talk.advance() {
+                heard @ (Heard::Event(_) | Heard::Over(_)) => return Ok(heard),
+                Heard::Wait(until) => until,
+            };
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Ok(Heard::Wait(until));
+            }
+            let clock = self.talk.clock();
+            let wait = until.map_or(left, |at| clock.until(at).min(left));
+            let room = self.talk.room();
+            self.talk.link.wait(room, Some(wait))?;
+            self.talk.woken();
+        }
+    }
+
     /// Answers a request of the agent.
     pub fn answer<M: Method>(&mut self, asked: Asked<M>, result: Result<M::Response, RpcError>) {
         self.talk.side().answer(asked, result);
@@ -270,7 +322,7 @@ impl Client {
         self.talk.side().close();
         while self.hear()?.is_some() {}
         let Self { talk, agent, .. } = self;
-        talk.link.finish(std::time::Duration::from_secs(1));
+        talk.link.finish(Duration::from_secs(1));
         match agent {
             Some(agent) => Ok(Some(agent.join().map_err(|_| ClientError::Over)??)),
             None => Ok(None),
@@ -312,11 +364,13 @@ impl Client {
 mod tests {
     use super::*;
     use crate::ops::testing::dir;
+    use reasonix_core::call::CustomCall;
     use reasonix_core::model::script::Script;
     use reasonix_core::protocol::schema::{
         RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
         SessionUpdate, StopReason,
     };
+    use reasonix_core::tools::External;
 
     fn start(script: &str) -> Client {
         let mut config = Config::new([7; 32], crate::config::host());
@@ -327,6 +381,60 @@ mod tests {
         let version = hello.expect("it answers").protocol_version;
         assert_eq!(version, ProtocolVersion::V1);
         client
+    }
+
+    #[test]
+    fn a_tool_of_the_embedder_is_run_by_its_hook_and_not_offered_without_one() {
+        let (_keep, cwd) = dir();
+        let script = "{\"tool\":\"lookup\",\"id\":\"t\",\"args\":{\"of\":\"x\"}}\n\
+                      {\"finish\":\"tool_calls\"}\n{\"text\":\"done\"}\n";
+        let mut config = Config::new([7; 32], crate::config::host());
+        config.ephemeral = true;
+        config.script = Some(Script::parse(script).expect("the script is well formed"));
+        config.tools.push(External {
+            name: "lookup".into(),
+            description: "looks it up".into(),
+            parameters: r#"{"type":"object"}"#.into(),
+        });
+        let refused = Client::start(config.clone()).err();
+        assert!(
+            matches!(refused, Some(ClientError::Failed(Error::NoTools(_)))),
+            "{refused:?}"
+        );
+        let hooks = Hooks::new().tools(|call| {
+            let CustomCall { cwd, tool_call, .. } = call;
+            Ok(format!(
+                "{} of {tool_call} in {cwd}: {}",
+                call.name, call.arguments
+            ))
+        });
+        let mut client = Client::start_with(config, hooks).expect("it starts");
+        let hello = client.initialize(ClientCapabilities::default());
+        hello.expect("it answers");
+        let session = client.new_session(&cwd).expect("it opens");
+        let prompt = client.prompt(&session, vec![ContentBlock::text("go")]);
+        let mut shown = String::new();
+        loop {
+            match next(&mut client) {
+                ClientEvent::Update(note) => shown.push_str(&format!("{:?}", note.update)),
+                ClientEvent::RequestPermission { asked, request } => {
+                    let option = request.options[0].option_id.clone();
+                    let chosen = SelectedPermissionOutcome::new(option);
+                    let outcome = RequestPermissionOutcome::Selected(chosen);
+                    client.answer(asked, Ok(RequestPermissionResponse::new(outcome)));
+                }
+                ClientEvent::Answered { ask, answer } if ask == prompt => {
+                    assert_eq!(stop(answer), StopReason::EndTurn);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        assert!(
+            shown.contains(&format!("lookup of t in {cwd}: ")),
+            "{shown}"
+        );
+        client.close().expect("it ends");
     }
 
     fn next(client: &mut Client) -> ClientEvent {
@@ -378,6 +486,33 @@ mod tests {
         );
         let ended = client.close().expect("it ends");
         assert_eq!(ended, Some(Ended::Finished));
+    }
+
+    #[test]
+    fn who_waits_for_an_event_can_look_up_and_cancel() {
+        let (_keep, cwd) = dir();
+        let mut client = start("{\"hang\":true}\n");
+        let session = client.new_session(&cwd).expect("it opens");
+        let prompt = client.prompt(&session, vec![ContentBlock::text("go")]);
+        let mut looked = false;
+        loop {
+            let heard = client.next_event_within(Duration::from_millis(5));
+            match heard.expect("it can wait") {
+                Heard::Wait(_) if !looked => {
+                    looked = true;
+                    client.cancel(&session);
+                }
+                Heard::Wait(_) => {}
+                Heard::Event(ClientEvent::Answered { ask, answer }) if ask == prompt => {
+                    assert_eq!(stop(answer), StopReason::Cancelled);
+                    break;
+                }
+                Heard::Event(_) => {}
+                Heard::Over(reason) => panic!("it is over: {reason:?}"),
+            }
+        }
+        assert!(looked);
+        client.close().expect("it ends");
     }
 
     #[test]

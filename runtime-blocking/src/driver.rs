@@ -1,6 +1,7 @@
 //! The driver, without its way to wait: it owns the machine, does what it wants done, and says what
 //! happened. Decides nothing. Both runtimes are this and a wait of their own.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use reasonix_core::agent::{CloseReason, Config, Effect, Input, Level, WallClock};
 use reasonix_core::call::Call;
 use reasonix_core::ids::CallId;
+use reasonix_core::limits::LimitFault;
 use reasonix_core::machine::{Machine, Next, Source};
 use reasonix_core::protocol::PeerInput;
 use reasonix_core::time::{Deadline, Instant};
@@ -15,8 +17,8 @@ use rustix::event::PollFlags;
 
 use crate::bell::{Bell, Signals};
 use crate::calls::{Calls, Hands};
+use crate::hooks::Hooks;
 use crate::link::{Attached, Clock, Link};
-use crate::ops::CustomTool;
 use crate::ops::process::Slot;
 
 pub use crate::calls::Job;
@@ -40,6 +42,12 @@ pub enum Error {
     /// The descriptors of the connection, or the system's means to wait on them.
     #[error("the connection cannot be served: {0}")]
     Io(#[from] io::Error),
+    /// The agent would offer a tool to the model that nothing runs: [`Hooks::tools`] is missing.
+    #[error("the tool `{0}` is offered to the model, but nothing was given that runs it")]
+    NoTools(String),
+    /// [`Limits::check`](reasonix_core::limits::Limits::check) does not pass.
+    #[error(transparent)]
+    Limits(#[from] LimitFault),
 }
 
 /// What an agent is connected to.
@@ -125,25 +133,35 @@ pub struct Driver<M> {
     wall: Option<i64>,
 }
 
+impl<M> fmt::Debug for Driver<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("deadline", &self.deadline)
+            .field("stopping", &self.stopping)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<M: Served> Driver<M> {
     /// A driver for `machine`, which was made with `config`; `hands` gives work to threads.
     ///
     /// # Errors
     ///
-    /// If the descriptors cannot be used, or the system has none left to wait with.
+    /// As [`Hooks::check`]. If the descriptors cannot be used, or the system has none left to wait with.
     pub fn new(
         machine: M,
         config: &Config,
         io: Stdio,
-        custom: Option<CustomTool>,
+        hooks: Hooks,
         hands: Hands,
     ) -> Result<Self, Error> {
+        hooks.check(config)?;
         let bell = Bell::new()?;
         let signals = io.signals.then(|| Signals::ring(&bell)).transpose()?;
         let mut driver = Self {
             machine,
             link: io.link()?.with_patience(config.limits.peer_stalled),
-            calls: Calls::new(config, custom, &bell, hands),
+            calls: Calls::new(config, hooks, &bell, hands),
             clock: Clock::start(),
             bell,
             signals,

@@ -18,6 +18,8 @@ pub mod client;
 #[cfg(unix)]
 pub mod driver;
 #[cfg(unix)]
+mod hooks;
+#[cfg(unix)]
 pub mod link;
 #[cfg(unix)]
 mod pool;
@@ -29,4 +31,6 @@ pub use client::{Client, ClientError};
 #[cfg(unix)]
 pub use driver::{Ended, Error, Served, Stdio};
 #[cfg(unix)]
-pub use serve::{serve, serve_machine};
+pub use hooks::{CustomTool, Hooks};
+#[cfg(unix)]
+pub use serve::{serve, serve_machine, serve_with};

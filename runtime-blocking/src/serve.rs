@@ -5,8 +5,8 @@ use reasonix_core::agent::{Agent, Config};
 use rustix::event::PollFd;
 
 use crate::driver::{Advanced, Driver, Ended, Error, Name, Served, Stdio};
+use crate::hooks::Hooks;
 use crate::link::wait;
-use crate::ops::CustomTool;
 use crate::pool::Pool;
 
 /// Runs the agent to its end. The thread it is called on owns it and starts its programs, which on
@@ -16,25 +16,34 @@ use crate::pool::Pool;
 ///
 /// If the descriptors cannot be used, or the system has none left to wait with.
 pub fn serve(agent: Agent, io: Stdio) -> Result<Ended, Error> {
-    let config = agent.config().clone();
-    serve_machine(agent, &config, io, None)
+    serve_with(agent, io, Hooks::new())
 }
 
-/// As [`serve`], for any machine with the agent's inputs and effects (one that records an agent,
-/// say), and with the tools that an embedder registered. `config` is what the agent was made with.
+/// As [`serve`], with what of an embedder's own the agent calls.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// As [`serve`], and as [`Hooks::check`].
+pub fn serve_with(agent: Agent, io: Stdio, hooks: Hooks) -> Result<Ended, Error> {
+    let config = agent.config().clone();
+    serve_machine(agent, &config, io, hooks)
+}
+
+/// As [`serve_with`], for any machine with the agent's inputs and effects (one that records an agent,
+/// say). `config` is what the agent was made with.
+///
+/// # Errors
+///
+/// As [`serve_with`].
 pub fn serve_machine<M: Served>(
     machine: M,
     config: &Config,
     io: Stdio,
-    custom: Option<CustomTool>,
+    hooks: Hooks,
 ) -> Result<Ended, Error> {
     let pool = Pool::default();
     let hands = Box::new(move |job| pool.run(job));
-    let mut driver = Driver::new(machine, config, io, custom, hands)?;
+    let mut driver = Driver::new(machine, config, io, hooks, hands)?;
     loop {
         match driver.advance() {
             Advanced::Ended(reason) => {
@@ -155,7 +164,7 @@ mod tests {
         let output = near.try_clone().expect("it can be shared");
         let io = Stdio::over(near.into(), output.into());
         let driver = thread::spawn(move || {
-            serve_machine(puppet, &config(), io, None).expect("it can be served")
+            serve_machine(puppet, &config(), io, Hooks::new()).expect("it can be served")
         });
         Test {
             peer,
@@ -329,7 +338,7 @@ mod tests {
                 Outcome::Removed,
             ),
         ] {
-            let told = crate::ops::run(call, &host, None, &kept, &stop);
+            let told = crate::ops::run(call, &host, &kept, &stop);
             assert_eq!(told, crate::ops::Told::Done(outcome));
         }
         assert_eq!(std::fs::read_dir(&home).map_or(9, Iterator::count), 0);

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.ephemeral = true; // nothing is stored in the person's home
     config.script = Some(Script::parse(&std::fs::read_to_string(script)?)?);
     let (client, agent) = Client::start(config)?;
-    // Any executor will do; here both take turns on this thread.
+    // Any executor of one thread will do; here both take turns on this thread.
     let (talked, served) = block_on(zip(talk(client, prompt), agent));
     served?;
     talked

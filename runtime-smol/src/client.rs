@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use reasonix_blocking::client::{Conversation, Heard};
-use reasonix_blocking::{ClientError, Ended, Error, Stdio};
+use reasonix_blocking::{ClientError, Ended, Error, Hooks, Stdio};
 use reasonix_core::agent::{Agent, Config};
 use reasonix_core::ids::AskId;
 use reasonix_core::protocol::methods::{Initialize, Method, NewSession, Prompt};
@@ -19,9 +19,10 @@ use reasonix_core::protocol::{AgentAnswer, AgentMethod, Asked, ClientEvent, Clie
 use reasonix_core::wire::RpcError;
 
 use crate::link::{Link, Waiter};
-use crate::serve::serve;
+use crate::serve::serve_with;
 
 /// A client of an agent in the same process.
+#[derive(Debug)]
 pub struct Client {
     talk: Conversation,
     waiter: Waiter,
@@ -35,14 +36,28 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the system has no sockets left.
+    /// If the system has no sockets left; [`Error::NoTools`] if [`Config::tools`] names any: they need
+    /// [`start_with`](Self::start_with).
     pub fn start(
         config: Config,
     ) -> Result<(Self, impl Future<Output = Result<Ended, Error>>), ClientError> {
+        Self::start_with(config, Hooks::new())
+    }
+
+    /// As [`start`](Self::start), with what of an embedder's own the agent calls.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no sockets left, and as [`Hooks::check`].
+    pub fn start_with(
+        config: Config,
+        hooks: Hooks,
+    ) -> Result<(Self, impl Future<Output = Result<Ended, Error>>), ClientError> {
+        hooks.check(&config)?;
         let (ours, theirs) = UnixStream::pair()?;
         let side = ClientSide::new(config.limits.clone());
         let io = Stdio::over(theirs.try_clone()?.into(), theirs.into());
-        let agent = serve(Agent::new(config), io);
+        let agent = serve_with(Agent::new(config), io, hooks);
         let link = Link::over(ours.try_clone()?.into(), ours.into())?;
         Ok((Self::over(link, side), agent))
     }
@@ -182,5 +197,67 @@ impl Client {
                 Heard::Over(_) => return Ok(None),
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test looks at what it is about"
+)]
+mod tests {
+    use super::*;
+    use futures_lite::future::zip;
+    use reasonix_core::model::script::Script;
+    use reasonix_core::protocol::schema::{
+        RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome,
+    };
+    use reasonix_core::tools::External;
+
+    #[test]
+    fn a_tool_of_the_embedder_is_run_by_its_hook_and_not_offered_without_one() {
+        let script = "{\"tool\":\"lookup\",\"id\":\"t\",\"args\":{\"of\":\"x\"}}\n\
+                      {\"finish\":\"tool_calls\"}\n{\"text\":\"done\"}\n";
+        let mut config = Config::new([7; 32], reasonix_blocking::config::host());
+        config.ephemeral = true;
+        config.script = Some(Script::parse(script).expect("the script is well formed"));
+        config.tools.push(External {
+            name: "lookup".into(),
+            description: "looks it up".into(),
+            parameters: r#"{"type":"object"}"#.into(),
+        });
+        let refused = Client::start(config.clone()).err();
+        assert!(
+            matches!(refused, Some(ClientError::Failed(Error::NoTools(_)))),
+            "{refused:?}"
+        );
+        let hooks = Hooks::new().tools(|call| Ok(format!("{} of {}", call.name, call.tool_call)));
+        let (client, agent) = Client::start_with(config, hooks).expect("it starts");
+        let (shown, served) = async_io::block_on(zip(talk(client), agent));
+        assert!(shown.contains("lookup of t"), "{shown}");
+        assert_eq!(served.expect("it is served"), Ended::Finished);
+    }
+
+    async fn talk(mut client: Client) -> String {
+        let hello = client.initialize(ClientCapabilities::default()).await;
+        hello.expect("it answers");
+        let session = client.new_session("/").await.expect("it opens");
+        let prompt = client.prompt(&session, vec![ContentBlock::text("go")]);
+        let mut shown = String::new();
+        while let Some(event) = client.next_event().await.expect("it can wait") {
+            match event {
+                ClientEvent::Update(note) => shown.push_str(&format!("{:?}", note.update)),
+                ClientEvent::RequestPermission { asked, request } => {
+                    let option = request.options[0].option_id.clone();
+                    let chosen = SelectedPermissionOutcome::new(option);
+                    let outcome = RequestPermissionOutcome::Selected(chosen);
+                    client.answer(asked, Ok(RequestPermissionResponse::new(outcome)));
+                }
+                ClientEvent::Answered { ask, .. } if ask == prompt => break,
+                _ => {}
+            }
+        }
+        client.close().await.expect("it ends");
+        shown
     }
 }

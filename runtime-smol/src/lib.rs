@@ -1,4 +1,6 @@
-//! Runs a reasonix agent on `async-io`, in one task on any executor, without tokio.
+//! Runs a reasonix agent on `async-io`, in one task, without tokio. Any executor will do that polls a task
+//! on the thread that spawned it (`async_io::block_on`, `LocalExecutor`): the future is not `Send`, on
+//! purpose, since on Linux the agent's programs die with the thread that started them.
 //!
 //! [`serve()`] connects an [`Agent`](reasonix_core::agent::Agent) to standard input and output, or to
 //! any two descriptors. It is the driver of `reasonix-blocking` with another way to wait: the peer,
@@ -20,6 +22,6 @@ pub use reasonix_blocking::{config, ops};
 #[cfg(unix)]
 pub use client::Client;
 #[cfg(unix)]
-pub use reasonix_blocking::{ClientError, Ended, Error, Served, Stdio};
+pub use reasonix_blocking::{ClientError, CustomTool, Ended, Error, Hooks, Served, Stdio};
 #[cfg(unix)]
-pub use serve::{serve, serve_machine};
+pub use serve::{serve, serve_machine, serve_with};

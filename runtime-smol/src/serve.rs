@@ -5,8 +5,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use reasonix_blocking::driver::{Advanced, Driver, Name};
-use reasonix_blocking::ops::CustomTool;
-use reasonix_blocking::{Ended, Error, Served, Stdio};
+use reasonix_blocking::{Ended, Error, Hooks, Served, Stdio};
 use reasonix_core::agent::{Agent, Config};
 
 use crate::watch::Watch;
@@ -20,24 +19,33 @@ use crate::watch::Watch;
 ///
 /// If the descriptors cannot be used, or the system has none left to wait with.
 pub async fn serve(agent: Agent, io: Stdio) -> Result<Ended, Error> {
-    let config = agent.config().clone();
-    serve_machine(agent, &config, io, None).await
+    serve_with(agent, io, Hooks::new()).await
 }
 
-/// As [`serve`], for any machine with the agent's inputs and effects (one that records an agent,
-/// say), and with the tools that an embedder registered. `config` is what the agent was made with.
+/// As [`serve`], with what of an embedder's own the agent calls.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// As [`serve`], and as [`Hooks::check`].
+pub async fn serve_with(agent: Agent, io: Stdio, hooks: Hooks) -> Result<Ended, Error> {
+    let config = agent.config().clone();
+    serve_machine(agent, &config, io, hooks).await
+}
+
+/// As [`serve_with`], for any machine with the agent's inputs and effects (one that records an agent,
+/// say). `config` is what the agent was made with.
+///
+/// # Errors
+///
+/// As [`serve_with`].
 pub async fn serve_machine<M: Served>(
     machine: M,
     config: &Config,
     io: Stdio,
-    custom: Option<CustomTool>,
+    hooks: Hooks,
 ) -> Result<Ended, Error> {
     let hands = Box::new(|job| blocking::unblock(job).detach());
-    let mut driver = Driver::new(machine, config, io, custom, hands)?;
+    let mut driver = Driver::new(machine, config, io, hooks, hands)?;
     let mut watch: Watch<Name> = Watch::new();
     let mut ready = Vec::new();
     loop {
@@ -163,7 +171,7 @@ mod tests {
             panic!("it does not end: {:?}", heard.borrow());
         };
         let both = zip(
-            serve_machine(puppet, &config, io, None),
+            serve_machine(puppet, &config, io, Hooks::new()),
             peer(far, Rc::clone(&heard)),
         );
         let (ended, ()) = async_io::block_on(or(both, late));

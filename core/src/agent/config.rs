@@ -1,5 +1,6 @@
 //! What an agent is made with. Everything ambient is here: limits, seed, host, settings, flags.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -8,7 +9,7 @@ use crate::limits::Limits;
 use crate::model::Script;
 use crate::permission::PermissionMode;
 use crate::settings::{Host, Settings};
-use crate::tools::External;
+use crate::tools::{self, External};
 
 /// What an agent is made with.
 #[derive(Clone, Debug)]
@@ -47,13 +48,15 @@ pub struct Config {
     /// `--max-steps`: model calls in one turn; none: [`Limits::max_steps`].
     pub max_steps: Option<u32>,
     /// Tools of the embedder's own, which the model is offered beside the built-in ones. A call of
-    /// one is [`Call::Custom`](crate::call::Call::Custom). They count as writers. No server and no
-    /// session takes their names; a built-in tool keeps its own.
+    /// one is [`Call::Custom`](crate::call::Call::Custom), and takes at most [`Limits::custom_call`].
+    /// They count as writers. No server and no session takes their names. One that
+    /// [`External::check`] refuses, or that has the name of a built-in one, is left out, with a report.
     pub tools: Vec<External>,
 }
 
 impl Config {
-    /// A configuration with defaults for everything but what only the driver can know.
+    /// A configuration with defaults for everything but what only the driver can know: 32 bytes of the
+    /// system's randomness, drawn for this agent alone ([`seed`](Self::seed)), and where it runs.
     pub fn new(seed: [u8; 32], host: Host) -> Self {
         Self {
             limits: Limits::default(),
@@ -72,6 +75,27 @@ impl Config {
             max_steps: None,
             tools: Vec::new(),
         }
+    }
+
+    /// Leaves out the tools that no model can be offered: what is wrong with them, and with the limits.
+    pub(super) fn leave_out(&mut self) -> Vec<String> {
+        let limits = self.limits.check().err();
+        let mut faults: Vec<String> = limits.map(|it| format!("{it}")).into_iter().collect();
+        let mut good: Vec<External> = Vec::new();
+        for tool in self.tools.drain(..) {
+            let taken = tools::find(&tool.name).is_some()
+                || good.iter().any(|other| other.name == tool.name);
+            match tool.check() {
+                Err(fault) => faults.push(format!("a tool is left out: {fault}")),
+                Ok(()) if taken => faults.push(format!(
+                    "the tool `{}` is left out: there is another one of this name",
+                    tool.name
+                )),
+                Ok(()) => good.push(tool),
+            }
+        }
+        self.tools = good;
+        faults
     }
 }
 

@@ -254,13 +254,13 @@ fn title_said(text: &str, shown: Option<&[Shown]>, max: usize) -> String {
 fn title_words<'a>(texts: impl Iterator<Item = &'a str>, max: usize) -> String {
     let mut title = String::new();
     for word in texts.flat_map(str::split_whitespace) {
-        let word = shown::line(word, 8 * max);
+        let word = shown::line(word, max.saturating_mul(8));
         if !title.is_empty() && !word.is_empty() {
             title.push(' ');
         }
         title.push_str(&word);
         // A character has at most four bytes: more cannot be needed.
-        if title.len() > 4 * max {
+        if title.len() > max.saturating_mul(4) {
             break;
         }
     }

@@ -409,7 +409,7 @@ impl Agent {
 fn unix_seconds(wall: Option<(Instant, WallClock)>, now: Instant) -> Option<u64> {
     let (at, clock) = wall?;
     let said = u64::try_from(clock.unix_ms).ok()?;
-    Some(said / 1000 + now.since(at).as_secs())
+    Some((said / 1000).saturating_add(now.since(at).as_secs()))
 }
 
 /// Text by the way that allocates nothing.

@@ -51,6 +51,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 use rand_chacha::ChaCha20Rng;
@@ -167,7 +168,8 @@ pub enum CloseReason {
     Finished,
     /// The client is gone.
     Gone,
-    /// The client took no byte for too long.
+    /// The client took no byte for too long, or the driver never said what it took
+    /// ([`Input::Unsent`]): a report says so.
     Stalled,
 }
 
@@ -206,6 +208,17 @@ enum Owner {
     Sweeping,
     /// Nobody waits for what comes of it.
     Nobody,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("now", &self.now)
+            .field("sessions", &self.sessions.len())
+            .field("calls", &self.calls)
+            .field("closing", &self.closing)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The whole agent as one machine.
@@ -289,7 +302,13 @@ enum Closing {
 
 impl Agent {
     /// An agent for one connection.
-    pub fn new(config: Config) -> Self {
+    ///
+    /// Limits of somebody else's are [checked](crate::limits::Limits::check) before: with some that do not pass it
+    /// may stand still, and a report says so. A tool that
+    /// [`External::new`](crate::tools::External::new) would refuse, or that has the
+    /// name of another, is left out, with a report.
+    pub fn new(mut config: Config) -> Self {
+        let faults = config.leave_out();
         let mut agent = Self {
             now: Instant::ZERO,
             wall: None,
@@ -327,6 +346,9 @@ impl Agent {
             config,
         };
         agent.know_settings();
+        for fault in faults {
+            agent.report(Level::Error, fault);
+        }
         agent
     }
 
@@ -412,6 +434,11 @@ impl Agent {
     fn begin_closing(&mut self, reason: CloseReason) {
         if self.closing != Closing::No {
             return;
+        }
+        if reason == CloseReason::Stalled && self.side.was_unheard() {
+            let why = "the driver has not said what became of the frames that it was given \
+                       (`Input::Unsent`), so nothing more can be sent: the connection ends";
+            self.report(Level::Error, why.into());
         }
         self.queue.clear();
         self.untold.clear();

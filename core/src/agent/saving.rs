@@ -374,6 +374,6 @@ impl Agent {
         let (at, clock) = self.wall?;
         let said = u64::try_from(clock.unix_ms).ok()?;
         let since = u64::try_from(self.now.since(at).as_millis()).ok()?;
-        Some(said + since)
+        Some(said.saturating_add(since))
     }
 }

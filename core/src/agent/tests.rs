@@ -196,7 +196,7 @@ impl World {
             | Call::Unlock { .. }
             | Call::RemoveTree { .. }
             | Call::Reconfigure
-            | Call::Custom { .. } => News::Failed(IoFault::new(IoKind::NotFound, "not there")),
+            | Call::Custom(_) => News::Failed(IoFault::new(IoKind::NotFound, "not there")),
         };
         self.agent.handle_input(self.now, Input::Call { id, news });
     }

@@ -228,7 +228,7 @@ impl World {
             | Call::Unlock { .. }
             | Call::RemoveTree { .. }
             | Call::Reconfigure
-            | Call::Custom { .. } => panic!("the fake system has no {call:?}"),
+            | Call::Custom(_) => panic!("the fake system has no {call:?}"),
         };
         self.act(|engine, cx| engine.handle_news(cx, id, News::Done(outcome)));
     }

@@ -24,6 +24,8 @@ pub(super) struct Output {
     handed: usize,
     unsent: usize,
     waiting_since: Option<Instant>,
+    /// Since when frames are handed out of which nothing was said.
+    unheard_since: Option<Instant>,
     dead: bool,
 }
 
@@ -58,11 +60,12 @@ impl Output {
 
     /// Takes the next frame to be handed out.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Range<usize>> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<Range<usize>> {
         let length = self.lengths.pop_front()?;
         let frame = self.at..self.at + length;
         self.at = frame.end;
         self.handed += length;
+        self.unheard_since.get_or_insert(now);
         Some(frame)
     }
 
@@ -88,11 +91,18 @@ impl Output {
         }
         self.handed = 0;
         self.unsent = unsent;
+        self.unheard_since = None;
     }
 
     /// Since when the peer has taken nothing though some waits for it.
     pub(super) fn waiting_since(&self) -> Option<Instant> {
         self.waiting_since
+    }
+
+    /// Since when the driver owes a word on what it was handed, if that is so much that everything
+    /// waits for it.
+    pub(super) fn unheard_since(&self, soft: usize) -> Option<Instant> {
+        self.unheard_since.filter(|_| self.pressure() >= soft)
     }
 
     /// Nothing can be sent any more: drops all there is and all that comes.
@@ -212,12 +222,16 @@ mod tests {
         output.frame(|_| {});
         output.frame(|out| out.extend_from_slice(b"de\n"));
         assert_eq!(output.pressure(), 7);
-        let frame = output.next().unwrap();
+        let frame = output.next(at(0)).unwrap();
         assert_eq!(output.bytes(frame), b"abc\n");
-        let frame = output.next().unwrap();
+        let frame = output.next(at(0)).unwrap();
         assert_eq!(output.bytes(frame), b"de\n");
-        assert_eq!(output.next(), None);
+        assert_eq!(output.next(at(0)), None);
         assert_eq!(output.pressure(), 7);
+        assert_eq!(
+            (output.unheard_since(8), output.unheard_since(7)),
+            (None, Some(at(0)))
+        );
         output.written(at(1), 5);
         assert_eq!(
             (output.pressure(), output.waiting_since()),
@@ -229,6 +243,7 @@ mod tests {
         assert_eq!(output.waiting_since(), Some(at(3)));
         output.written(at(4), 0);
         assert_eq!((output.pressure(), output.waiting_since()), (0, None));
+        assert_eq!(output.unheard_since(0), None);
     }
 
     #[test]
@@ -237,6 +252,6 @@ mod tests {
         output.frame(|out| out.extend_from_slice(format!("{}\n", 1).as_bytes()));
         output.kill();
         output.frame(|out| out.push(b'\n'));
-        assert_eq!((output.pressure(), output.next()), (0, None));
+        assert_eq!((output.pressure(), output.next(Instant::ZERO)), (0, None));
     }
 }

@@ -39,7 +39,7 @@ pub(crate) use add_root::adds_roots;
 #[cfg(feature = "agent")]
 pub(crate) use args::shown as shown_arguments;
 pub use catalogue::{Class, Tool, catalogue, find, light};
-pub use external::External;
+pub use external::{External, ExternalFault};
 pub use goal::{Evidence, GoalClaim, GoalReport, GoalStep};
 pub use kind::ToolKind;
 pub use paths::readable;

@@ -63,7 +63,7 @@ impl ToolRun {
         card.kind = tool.map_or(ToolKind::Other, |tool| tool.kind);
         let work = match Args::parse(arguments).and_then(|args| match elsewhere {
             // The text itself goes on: its members stay in their order.
-            Some(place) => Ok(external::external(place, name, arguments)),
+            Some(place) => Ok(external::external(place, name, arguments, ws)),
             None => begin(name, &args, ws),
         }) {
             Ok(begun) => {

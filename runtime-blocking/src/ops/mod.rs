@@ -25,10 +25,6 @@ use reasonix_core::call::{Call, News, Opened, Outcome, Stream};
 use reasonix_core::error::{IoFault, IoKind};
 use reasonix_core::settings::Host;
 
-/// A tool of an embedder: its name and its arguments (the text of a JSON object) in, its text out;
-/// `Err` is a failed tool. Runs on a thread of the pool.
-pub type CustomTool = Arc<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
-
 /// [`News`] that owns its bytes, so that it can cross threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
@@ -102,15 +98,16 @@ impl Kept {
     }
 }
 
-/// Does a call that is neither `Http` nor `Process`, from its beginning to its end.
+/// Does a call that is neither `Http` nor `Process` nor `Custom`, from its beginning to its end.
 ///
 /// # Panics
 ///
-/// If it is one of these two: they have a life of their own, in [`http`] and [`process`].
-pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, kept: &Kept, stop: &Stop) -> Told {
+/// If it is one of these: the first two have a life of their own, in [`http`] and [`process`], and the
+/// third is an embedder's.
+pub fn run(call: Call, host: &Host, kept: &Kept, stop: &Stop) -> Told {
     let Inner { locks, names } = &*kept.0;
     let outcome = match call {
-        Call::Http(_) | Call::Process(_) => {
+        Call::Http(_) | Call::Process(_) | Call::Custom(_) => {
             unreachable!("callers send these to their own modules")
         }
         Call::Resolve { path } => resolve::resolve(&path).map(Outcome::Resolved),
@@ -150,13 +147,6 @@ pub fn run(call: Call, host: &Host, custom: Option<&CustomTool>, kept: &Kept, st
         Call::Reconfigure => Ok(Outcome::Reconfigured(Ok(Box::new(
             crate::config::settings(host.home.as_deref().map(Path::new)),
         )))),
-        Call::Custom { name, arguments } => match custom {
-            Some(tool) => Ok(Outcome::Custom(tool(&name, &arguments))),
-            None => Err(IoFault::new(
-                IoKind::Unsupported,
-                format!("no tool named {name} is registered"),
-            )),
-        },
     };
     match outcome {
         Ok(outcome) => Told::Done(outcome),

@@ -141,12 +141,23 @@ impl Agent {
         tool: Option<String>,
     ) {
         let left = match tool {
+            Some(tool) if matches!(call, Call::Custom(_)) => self.custom(key, call, tool),
             Some(tool) => self.through_editor(key, id, call, tool),
             None => Some(call),
         };
         if let Some(call) = left {
             self.in_world(key, id, call);
         }
+    }
+
+    /// A call of an embedder's tool says whose it is.
+    fn custom(&self, key: SessionKey, mut call: Call, tool: String) -> Option<Call> {
+        if let (Call::Custom(custom), Some(session)) = (&mut call, self.sessions.get(&key)) {
+            custom.session = session.id.as_str().into();
+            custom.cwd.clone_from(&session.cwd);
+            custom.tool_call = tool;
+        }
+        Some(call)
     }
 
     fn in_world(&mut self, key: SessionKey, id: CallId, call: Call) {

@@ -146,7 +146,7 @@ impl Disk {
             | Call::List { .. }
             | Call::Search(_)
             | Call::Reconfigure
-            | Call::Custom { .. } => return None,
+            | Call::Custom(_) => return None,
         })
     }
 

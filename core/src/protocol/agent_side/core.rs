@@ -34,6 +34,8 @@ pub(super) struct Core {
     pub(super) peer_finished: bool,
     /// Why nothing can be sent any more.
     pub(super) lost: Option<CloseReason>,
+    /// It stalled because the driver never said what became of its frames.
+    pub(super) unheard: bool,
     /// `Close` was given.
     pub(super) closed: bool,
     /// When what is open is answered whatever the embedder does.
@@ -93,6 +95,7 @@ impl Core {
             finished: false,
             peer_finished: false,
             lost: None,
+            unheard: false,
             closed: false,
             grace: None,
             client: ClientCapabilities::default(),

@@ -98,6 +98,7 @@ impl Core {
             self.give_up();
         }
         if self.stalled_at().is_some_and(|at| at <= self.now) {
+            self.unheard = self.output.waiting_since().is_none();
             self.lose(CloseReason::Stalled);
         }
     }
@@ -115,7 +116,9 @@ impl Core {
     }
 
     fn stalled_at(&self) -> Option<crate::time::Instant> {
-        Some(self.output.waiting_since()?.plus(self.limits.peer_stalled))
+        let unheard = self.output.unheard_since(self.limits.soft_output);
+        let since = self.output.waiting_since().or(unheard)?;
+        Some(since.plus(self.limits.peer_stalled))
     }
 
     fn open_requests(&self) -> Vec<(RequestKey, What)> {

@@ -14,6 +14,7 @@ mod turns;
 pub(super) use turns::event_of;
 pub use turns::{ReplayMut, TurnMut};
 
+use ::core::fmt;
 use ::core::ops::Range;
 
 use crate::error::CommandError;
@@ -43,6 +44,16 @@ use super::states::Connection;
 pub struct AgentSide {
     input: FrameDecoder,
     core: Core,
+}
+
+impl fmt::Debug for AgentSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSide")
+            .field("connection", &self.core.connection)
+            .field("pressure", &self.core.output.pressure())
+            .field("lost", &self.core.lost)
+            .finish_non_exhaustive()
+    }
 }
 
 impl AgentSide {
@@ -182,7 +193,14 @@ impl AgentSide {
         self.core.give_up();
     }
 
+    /// Whether it [stalled](CloseReason::Stalled) because the driver never said what became of the frames
+    /// it was given ([`PeerInput::Unsent`]), and not because of the client.
+    pub fn was_unheard(&self) -> bool {
+        self.core.unheard
+    }
+
     /// An active session without a turn is over, though the request to close or delete it failed.
+    #[cfg(feature = "agent")]
     pub(crate) fn forget(&mut self, key: SessionKey) {
         self.core.forget(key.number());
     }
@@ -197,7 +215,7 @@ impl AgentSide {
     pub(crate) fn step(&mut self) -> Step {
         let core = &mut self.core;
         loop {
-            if let Some(frame) = core.output.next() {
+            if let Some(frame) = core.output.next(core.now) {
                 return Step::Frame(frame);
             }
             if let Some(event) = core.events.pop_front() {

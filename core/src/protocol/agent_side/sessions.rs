@@ -189,6 +189,7 @@ impl Core {
     }
 
     /// Ends an open session that nobody asked to end.
+    #[cfg(feature = "agent")]
     pub(super) fn forget(&mut self, key: u64) {
         if self
             .sessions

@@ -4,6 +4,7 @@
 mod incoming;
 mod mirror;
 
+use core::fmt;
 use core::ops::Range;
 
 use serde::Serialize;
@@ -37,6 +38,16 @@ use mirror::Mirror;
 pub struct ClientSide {
     input: FrameDecoder,
     core: Core,
+}
+
+impl fmt::Debug for ClientSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSide")
+            .field("connection", &self.core.connection)
+            .field("pressure", &self.core.output.pressure())
+            .field("lost", &self.core.lost)
+            .finish_non_exhaustive()
+    }
 }
 
 struct Core {
@@ -206,7 +217,7 @@ impl ClientSide {
     fn step(&mut self) -> Step {
         let core = &mut self.core;
         loop {
-            if let Some(frame) = core.output.next() {
+            if let Some(frame) = core.output.next(core.now) {
                 return Step::Frame(frame);
             }
             if let Some(event) = core.events.pop_front() {
@@ -305,7 +316,9 @@ impl Core {
     }
 
     fn stalled_at(&self) -> Option<Instant> {
-        Some(self.output.waiting_since()?.plus(self.limits.peer_stalled))
+        let unheard = self.output.unheard_since(self.limits.soft_output);
+        let since = self.output.waiting_since().or(unheard)?;
+        Some(since.plus(self.limits.peer_stalled))
     }
 
     fn deadline(&self) -> Option<Deadline> {

@@ -227,7 +227,7 @@ pub(super) fn path_of(call: &Call) -> Option<&str> {
         Call::Search(search) => Some(&search.root),
         Call::Append(append) => Some(&append.path),
         Call::Process(process) => Some(&process.cwd),
-        Call::Http(_) | Call::Reconfigure | Call::Custom { .. } => None,
+        Call::Http(_) | Call::Reconfigure | Call::Custom(_) => None,
     }
 }
 
