@@ -49,22 +49,25 @@ fn every_end_of_a_command_is_told() {
         row(
             "a silent failure",
             "false",
-            vec![Ends(&["failed"]), Told(1, "1")],
+            vec![Ends(&["failed"]), Told(1, "exit code 1 after")],
         ),
         row(
             "a silent success",
             "true",
-            vec![Ends(&["completed"]), Told(1, "0")],
+            vec![Ends(&["completed"]), Told(1, "exit code 0 after")],
         ),
         row(
             "an exit code",
             "exit 3",
-            vec![Ends(&["failed"]), Told(1, "3")],
+            vec![Ends(&["failed"]), Told(1, "exit code 3 after")],
         ),
         row(
             "a signal",
             "kill -9 $$",
-            vec![Ends(&["failed"]), Told(1, "9")],
+            vec![
+                Ends(&["failed"]),
+                Told(1, "killed by signal 9 (SIGKILL) after"),
+            ],
         ),
         row(
             "no such command",
@@ -78,7 +81,7 @@ fn every_end_of_a_command_is_told() {
                 Stop("end_turn"),
                 Ends(&["failed"]),
                 Told(1, "begun"),
-                Told(1, "tim"),
+                Told(1, "timed out after 1 s"),
                 NotTold(1, "end\n"),
                 Within(Duration::from_secs(5)),
             ],
@@ -96,17 +99,22 @@ fn every_end_of_a_command_is_told() {
         Case {
             drive: |run| {
                 run.turn("go");
+                std::fs::remove_dir_all(run.place.work()).expect("it is gone");
                 run.turn("again");
             },
             ..case(
                 "a working folder that is gone fails the command, not the agent",
                 vec![
-                    tool("a", "bash", json!({"command": "rm -rf \"$PWD\""})),
+                    say("k"),
                     tool("b", "bash", json!({"command": "pwd"})),
                     say("k"),
-                    say("k"),
                 ],
-                vec![Stop("end_turn"), Requests(4)],
+                vec![
+                    Stop("end_turn"),
+                    Requests(3),
+                    Ends(&["failed"]),
+                    Told(2, "gone"),
+                ],
             )
         },
     ]);

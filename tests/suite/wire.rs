@@ -274,11 +274,8 @@ fn a_client_that_goes_away_is_no_panic() {
         let place = Place::new();
         let script =
             place.script("{\"repeat\":{\"chunks\":100000,\"size\":100}}\n{\"hang\":true}\n");
-        let mut agent = Running::start(
-            program,
-            &place,
-            &["--model", &format!("script:{}", script.display())],
-        );
+        let model = format!("script:{}", script.display());
+        let mut agent = Running::start(program, &place, &["--model", &model]);
         let session = agent.open(json!({}), &place.work());
         agent.send(&json::prompt(1, &session, "go"));
         agent.until("a chunk", |frame| json::update(frame, "").is_some());
@@ -288,5 +285,16 @@ fn a_client_that_goes_away_is_no_panic() {
         assert!(ended.code.is_some(), "ended by a signal: {ended:?}");
         assert!(!ended.errors.contains("panicked"), "{ended:?}");
         assert!(ended.took < Duration::from_secs(5), "{ended:?}");
+        // What the person said is there for the next one.
+        let mut next = Running::start(program, &place, &["--model", &model]);
+        next.ask(&json::initialize(1));
+        let params = json!({"sessionId": session, "cwd": place.work(), "mcpServers": []});
+        let loaded = next.ask(&json::request(2, "session/load", params));
+        assert!(loaded.get("result").is_some(), "{loaded}");
+        assert_eq!(
+            json::text_of(&next.frames, &session, "user_message_chunk"),
+            "go"
+        );
+        next.finish().1.check();
     }
 }

@@ -2,6 +2,7 @@
 //! one without opening the session: it needs no lock, no key and no model. Reads no files.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -15,6 +16,8 @@ use crate::protocol::schema::SessionUpdate;
 pub struct Replay {
     /// Calls that were shown.
     announced: BTreeSet<String>,
+    /// Command lines that were shown.
+    lines: u64,
 }
 
 impl Replay {
@@ -22,6 +25,7 @@ impl Replay {
     pub const fn new() -> Self {
         Self {
             announced: BTreeSet::new(),
+            lines: 0,
         }
     }
 
@@ -37,7 +41,18 @@ impl Replay {
         {
             return Vec::new();
         }
-        render::record(record, limits)
+        let mut updates = render::record(record, limits);
+        if let Record::Command { .. } = record {
+            self.lines += 1;
+            // Two that follow each other are two messages, and only an id tells clients so.
+            let id = format!("l{}", self.lines);
+            for update in &mut updates {
+                if let SessionUpdate::UserMessageChunk(chunk) = update {
+                    chunk.message_id = Some(id.clone());
+                }
+            }
+        }
+        updates
     }
 }
 
@@ -45,6 +60,21 @@ impl Replay {
 mod tests {
     use super::*;
     use crate::engine::record::ToolResult;
+
+    #[test]
+    fn two_command_lines_that_follow_each_other_are_two_messages() {
+        let limits = Limits::default();
+        let mut replay = Replay::new();
+        let mut seen = |text: &str| {
+            let (text, shown) = (text.into(), None);
+            let updates = replay.updates(&Record::Command { text, shown }, &limits);
+            let [SessionUpdate::UserMessageChunk(chunk)] = &updates[..] else {
+                panic!("{updates:?}");
+            };
+            chunk.message_id.clone().expect("an id")
+        };
+        assert_ne!(seen("/compact"), seen("!make"));
+    }
 
     #[test]
     fn a_result_is_seen_only_after_its_call() {

@@ -320,16 +320,29 @@ impl Kept {
         let (front, back) = self.tail.as_slices();
         let tail = [front, back].concat();
         if self.dropped == 0 {
-            return safe(&[self.head.as_slice(), &tail].concat());
+            let all = safe(&[self.head.as_slice(), &tail].concat());
+            if all.len() <= self.max_head + self.max_tail {
+                return all;
+            }
         }
-        let cut = text::complete(&self.head);
-        let skip = text::first_whole(&tail);
-        format!(
-            "{}\n[… {} bytes left out …]\n{}",
-            safe(&self.head[..cut]),
-            self.dropped + (self.head.len() - cut + skip) as u64,
-            safe(&tail[skip..]),
-        )
+        // What is no text takes more room as text. It is cut here, where it is known how much that is:
+        // a third of what is too much at a time, since no byte becomes more than three.
+        let too_much = |text: &str, max: usize| text.len().saturating_sub(max).div_ceil(3);
+        let mut cut = text::complete(&self.head);
+        let mut head = safe(&self.head[..cut]);
+        while cut > 0 && head.len() > self.max_head {
+            cut = text::complete(&self.head[..cut - too_much(&head, self.max_head).min(cut)]);
+            head = safe(&self.head[..cut]);
+        }
+        let mut skip = text::first_whole(&tail);
+        let mut end = safe(&tail[skip..]);
+        while skip < tail.len() && end.len() > self.max_tail {
+            skip = (skip + too_much(&end, self.max_tail)).min(tail.len());
+            skip += text::first_whole(&tail[skip..]);
+            end = safe(&tail[skip..]);
+        }
+        let left_out = self.dropped + (self.head.len() - cut + skip) as u64;
+        format!("{head}\n[… {left_out} bytes left out …]\n{end}")
     }
 
     /// The last `max` bytes or so, for live output.
@@ -398,6 +411,35 @@ mod tests {
             );
             assert!(!kept.last(5).contains('\u{FFFD}'), "{}", kept.last(5));
         }
+    }
+
+    #[test]
+    fn of_output_that_is_no_text_it_is_said_how_much_of_it_is_missing() {
+        for odd in [&b"\0"[..], b"\xFF", b"a\0", b"\0\xFFa"] {
+            for times in [50, 1000] {
+                let all = odd.repeat(times);
+                let mut kept = Kept::new(60, 60);
+                all.chunks(7).for_each(|bytes| kept.push(bytes));
+                kept.drop_more(1 << 40);
+                let text = kept.text(&Secrets::default());
+                let (head, rest) = text.split_once("\n[… ").unwrap();
+                let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
+                assert!(head.len() <= 60 && tail.len() <= 60, "{text}");
+                // Each byte of these is one character of the text.
+                let shown = head.chars().count() + tail.chars().count();
+                let expected = (1_u64 << 40) + (all.len() - shown) as u64;
+                assert_eq!(left_out, alloc::format!("{expected}"), "{odd:?}: {text}");
+            }
+        }
+        // And little enough is shown as it is.
+        let mut kept = Kept::new(60, 60);
+        kept.push(&[0; 40]);
+        assert_eq!(kept.text(&Secrets::default()), "\u{FFFD}".repeat(40));
+        kept.push(&[0]);
+        assert!(
+            kept.text(&Secrets::default())
+                .contains("[… 21 bytes left out …]")
+        );
     }
 
     #[test]
