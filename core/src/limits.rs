@@ -262,6 +262,8 @@ pub struct Limits {
     /// Keys of providers and MCP servers that what tools print is searched for, those that are not used
     /// any more among them: of more, those that were not named for longest are forgotten.
     pub max_known_keys: usize,
+    /// Longest key that is looked for, bytes: whatever is longer is a document.
+    pub max_known_key: usize,
     /// MCP servers of one session; a request with more is refused.
     pub max_mcp_servers: usize,
     /// The first request of a turn waits this long from the start of an MCP server on to learn what it
@@ -426,6 +428,7 @@ impl Default for Limits {
             max_taken_ids: 16,
             unused_session: Duration::from_secs(7 * 24 * 3600),
             max_known_keys: 4096,
+            max_known_key: 16 << 10,
             max_mcp_servers: 128,
             mcp_patience: Duration::from_millis(500),
             mcp_listing: Duration::from_secs(2),

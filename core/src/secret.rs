@@ -154,6 +154,8 @@ impl Secrets {
                 all.push(secret);
             }
         }
+        // The longest first: one may be part of another, whose rest would stay.
+        all.sort_by_key(|secret| core::cmp::Reverse(secret.value.len()));
         let hearts: Vec<&str> = all.iter().filter_map(Secret::heart_text).collect();
         let hearts = match hearts.is_empty() {
             true => None,
@@ -288,6 +290,17 @@ mod tests {
         // One that is not ASCII.
         let secrets = Secrets::new([Secret::new("K", "ключ-ключ-ключ")]);
         check(&secrets, "к ключ-ключ-ключ к", "к [redacted] к");
+    }
+
+    #[test]
+    fn a_key_that_is_part_of_another_leaves_nothing_of_it() {
+        let short = Secret::new("A", "planted-key");
+        let long = Secret::new("B", "left-planted-key-right");
+        for secrets in [[short.clone(), long.clone()], [long, short]] {
+            let mut text = String::from("a left-planted-key-right b planted-key c");
+            Secrets::new(secrets).redact(&mut text);
+            assert_eq!(text, "a [redacted] b [redacted] c");
+        }
     }
 
     #[test]

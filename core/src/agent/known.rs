@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use super::Agent;
 use crate::ids::SessionKey;
+use crate::limits::Limits;
 use crate::secret::{Secret, Secrets};
 
 /// They, and how they are looked for.
@@ -26,20 +27,20 @@ impl Known {
         &self.secrets
     }
 
-    /// These are known too, at most `most` in all: the one that was not named for longest goes.
-    /// Returns whether there are others than before.
-    fn add(&mut self, keys: impl IntoIterator<Item = Secret>, most: usize) -> bool {
+    /// These are known too, at most as many in all as `limits` say: the one that was not named for
+    /// longest goes. Returns whether there are others than before.
+    fn add(&mut self, keys: impl IntoIterator<Item = Secret>, limits: &Limits) -> bool {
         let mut changed = false;
-        for key in keys {
+        let fit = |key: &Secret| key.reveal().len() <= limits.max_known_key;
+        for key in keys.into_iter().filter(fit) {
             match self.keys.iter().position(|known| *known == key) {
                 Some(at) => drop(self.keys.remove(at)),
                 None => changed = true,
             }
             self.keys.push_back(key);
         }
-        if self.keys.len() > most {
-            self.keys.drain(..self.keys.len() - most);
-        }
+        let over = self.keys.len().saturating_sub(limits.max_known_keys);
+        self.keys.drain(..over);
         if changed {
             self.secrets = Secrets::new(self.keys.iter().cloned());
         }
@@ -50,12 +51,7 @@ impl Known {
 impl Agent {
     /// The keys of the settings as they are now are known.
     pub(super) fn know_settings(&mut self) {
-        let settings = &self.config.settings;
-        let providers = settings.providers.iter();
-        let keys = providers.filter_map(|it| it.api_key.clone());
-        let keys = keys.chain(settings.secrets.iter().cloned());
-        let servers = settings.mcp.iter().flat_map(|entry| entry.keys());
-        self.know(keys.chain(servers).collect());
+        self.know(Vec::new());
     }
 
     /// The keys that the MCP servers of a session were given are known.
@@ -65,8 +61,14 @@ impl Agent {
         }
     }
 
-    fn know(&mut self, keys: Vec<Secret>) {
-        if self.known.add(keys, self.config.limits.max_known_keys) {
+    /// Those of the settings are named each time, so that none in use is the one that goes.
+    fn know(&mut self, mut keys: Vec<Secret>) {
+        let settings = &self.config.settings;
+        keys.extend(settings.mcp.iter().flat_map(|entry| entry.keys()));
+        keys.extend(settings.secrets.iter().cloned());
+        let providers = settings.providers.iter();
+        keys.extend(providers.filter_map(|it| it.api_key.clone()));
+        if self.known.add(keys, &self.config.limits) {
             for session in self.sessions.values_mut() {
                 session.engine.set_secrets(self.known.secrets.clone());
             }
@@ -83,14 +85,19 @@ mod tests {
     fn a_key_stays_known_till_too_many_others_were_named_since() {
         let key = |value: &str| Secret::new("K", value);
         let mut known = Known::default();
+        let limits = Limits {
+            max_known_keys: 3,
+            max_known_key: 100,
+            ..Limits::default()
+        };
         let shown = |known: &Known, text: &str| {
             let mut text = String::from(text);
             known.secrets().redact(&mut text);
             text
         };
-        assert!(known.add([key("key-00000001"), key("key-00000002")], 3));
-        assert!(!known.add([key("key-00000001")], 3));
-        assert!(known.add([key("key-00000003"), key("key-00000004")], 3));
+        assert!(known.add([key("key-00000001"), key("key-00000002")], &limits));
+        assert!(!known.add([key("key-00000001"), key(&"x".repeat(101))], &limits));
+        assert!(known.add([key("key-00000003"), key("key-00000004")], &limits));
         assert_eq!(
             shown(
                 &known,

@@ -516,7 +516,9 @@ impl Agent {
     }
 
     /// The session exists: its answer goes out before anything else of it.
-    pub(super) fn answer_opened(&mut self, key: RequestKey, engine: Engine) {
+    pub(super) fn answer_opened(&mut self, key: RequestKey, mut engine: Engine) {
+        // Others may have become known since it was made: a long history takes its time to be read.
+        engine.set_secrets(self.known.secrets().clone());
         let Some(opening) = self.openings.remove(&key) else {
             return;
         };

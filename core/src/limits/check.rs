@@ -190,6 +190,7 @@ bounds! {
     max_taken_ids,
     unused_session,
     max_known_keys,
+    max_known_key 8,
     max_mcp_servers,
     mcp_patience,
     mcp_listing,

@@ -421,7 +421,6 @@ impl Server {
         why
     }
 
-    /// How long it has to be ready.
     /// Till when it is worth waiting to learn what it offers; none: it is known, or will not be soon.
     pub fn awaited(&self, limits: &crate::limits::Limits) -> Option<Instant> {
         let unknown = !self.listed && !self.standby;
@@ -434,6 +433,7 @@ impl Server {
         (unknown && connects).then(|| self.since.plus(patience))
     }
 
+    /// How long it has to be ready.
     fn start_time(&self, limits: &crate::limits::Limits) -> Duration {
         self.entry.start.unwrap_or(limits.mcp_start)
     }

@@ -149,6 +149,9 @@ impl Agent {
             return self.with_servers(key, |hub, cx| hub.retry(cx, None));
         }
         self.withdraw_launch(key, None);
+        // A turn that waits for servers goes on waiting for the new ones.
+        let expected = self.sessions.get_mut(&key);
+        let expected = expected.and_then(|session| session.servers.expected.take());
         self.close_servers(key);
         let Some(session) = self.sessions.get_mut(&key) else {
             return;
@@ -189,6 +192,10 @@ impl Agent {
         });
         self.know_servers(key);
         self.read_project_servers(key);
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.servers.expected = expected;
+            self.go_on_when_known(key);
+        }
         self.after_launch_card(key);
     }
 

@@ -66,7 +66,7 @@ struct Change {
 }
 
 impl Project {
-    fn is_being_read(&self) -> bool {
+    pub(super) fn is_being_read(&self) -> bool {
         self.doing.values().any(|step| match step {
             Step::Look | Step::Read | Step::Approved => true,
             Step::Change | Step::Write => false,
@@ -145,6 +145,7 @@ impl Agent {
             Step::Write => self.written(key, result.map(drop)),
         }
         self.servers_are_known(key);
+        self.go_on_when_known(key);
     }
 
     /// Whether the project's file is still being read: then a command about servers waits.

@@ -49,7 +49,8 @@ pub(super) fn keys(way: &Way) -> Vec<Secret> {
             for (name, value) in env {
                 let text = value.reveal();
                 if is_key(name, text) {
-                    secrets.push(value.clone());
+                    // It may be a whole header.
+                    of_header(value, &mut secrets);
                 }
                 // The address of a database is no secret, how one logs in there is.
                 of_address(text, true, &mut secrets);
@@ -92,12 +93,14 @@ fn of_arguments(args: &[String], sure: bool, secrets: &mut Vec<Secret>) {
             true => arg,
             false => "",
         };
-        if let Some((name, value)) = arg.split_once(": ")
-            && telling(name, value)
+        // A header, with its flag or behind it.
+        if let Some((name, value)) = arg.split_once(':')
+            && let value = value.trim()
+            && !value.starts_with('/')
+            && telling(name.rsplit('=').next().unwrap_or(name), value)
         {
-            let bare = value.split_once(' ').map_or(value, |(_, bare)| bare);
-            key(value.trim());
-            key(bare.trim());
+            key(value);
+            key(value.split_once(' ').map_or(value, |(_, bare)| bare.trim()));
         }
         if sure || address::is_http(arg) {
             of_address(arg, sure, secrets);
@@ -153,8 +156,9 @@ fn is_key(name: &str, value: &str) -> bool {
     names_a_key(name) || looks_random(value)
 }
 
-/// `OAUTH_MODE` or `KEYBOARD` name no key, though they are telling.
+/// `OAUTH_MODE` or `KEYBOARD` name no key, though they are telling; `PGPASSWORD` and `accessToken` do.
 fn names_a_key(name: &str) -> bool {
+    const ENDS: [&str; 6] = ["token", "secret", "password", "passwd", "pwd", "apikey"];
     const WORDS: [&str; 18] = [
         "key",
         "keys",
@@ -176,8 +180,8 @@ fn names_a_key(name: &str) -> bool {
         "bearer",
     ];
     let name = name.to_ascii_lowercase();
-    name.split(['_', '-', '.'])
-        .any(|part| WORDS.contains(&part))
+    let names = |part: &str| WORDS.contains(&part) || ENDS.iter().any(|end| part.ends_with(end));
+    name.split(['_', '-', '.']).any(names)
 }
 
 /// Whether a text is what only a machine writes: a run of letters and digits mixed that is long, or that
@@ -242,6 +246,9 @@ mod tests {
             ("github-token", "ordinary"),
             ("DB_PASSWORD", "correct-horse"),
             ("DB_PW", "correct-horse"),
+            ("PGPASSWORD", "correct-horse"),
+            ("MYSQL_PWD", "correct-horse"),
+            ("accessToken", "correct-horse"),
             ("API_KEY", "/a+b=="),
             ("TOK", "CFGSEKRETVALUE9"),
             ("X", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
@@ -264,6 +271,7 @@ mod tests {
             ("OAUTH_MODE", "interactive"),
             ("PATH", "/usr/bin:/home/me/a1b2c3d4e5f6g7/bin"),
             ("KEY_FILE", "/home/me/.config/key"),
+            ("PWD", "/home/me/project"),
             ("ROOT", "./target/debug0123456789ab"),
             ("IMAGE", "node:20.11.0-alpine"),
             ("MODEL", "claude-3-5-sonnet-20241022"),
@@ -287,6 +295,18 @@ mod tests {
             keys.sort_unstable();
             assert_eq!(keys, hidden);
         }
+        for header in [
+            &["-H", "Authorization:Bearer sk-12345"][..],
+            &["--header=Authorization: Bearer sk-12345"],
+            &["--header", "Authorization: Bearer sk-12345"],
+        ] {
+            check(stdio(header, &[]), &["sk-12345"]);
+        }
+        check(
+            stdio(&[], &[("AUTH_KEY", "Bearer sk-12345")]),
+            &["sk-12345"],
+        );
+        check(stdio(&["--volume", "/etc/key:/run/secrets"], &[]), &[]);
         let login = "postgres://me:pw%2F12345@db.example/main?sslmode=require";
         let basic = "bWU6cHclMkYxMjM0NQ==";
         let whole = ["me:pw%2F12345", "me:pw/12345", "me:pw\\/12345"];
