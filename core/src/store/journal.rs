@@ -19,7 +19,8 @@ pub type Place = u64;
 /// What is pushed is taken at once and written in the order it came, by one call at a time: what is
 /// pushed while one is open goes with the next, so much of it shares one sync. The file can be
 /// replaced as a whole. A failed call closes the journal: what the file holds from then on is not
-/// known, and to try again could write a record twice. Only a whole new file opens it again.
+/// known, and to try again could write a record twice. Only a whole new file opens it again, behind
+/// what is still to be kept aside.
 #[derive(Debug)]
 pub struct Journal {
     lane: Lane,
@@ -56,7 +57,7 @@ enum Lane {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Whole {
     path: String,
     bytes: Vec<u8>,
@@ -72,6 +73,8 @@ struct Open {
     durable: bool,
     /// The file's size from then on.
     size: u64,
+    /// What it keeps aside: still to be kept if it fails.
+    aside: Option<Whole>,
 }
 
 /// Whether a record is where it has to be.
@@ -182,7 +185,8 @@ impl Journal {
     }
 
     /// Opens a journal that a failure closed, with all that the file has to hold: what that is is known
-    /// again when it is written. Who waited for a place was told by then.
+    /// again when it is written. Places that were lost are safe with it: who was promised what stood
+    /// there must be told before.
     pub fn renew(&mut self, bytes: Vec<u8>) {
         self.fault = None;
         self.pushed += 1;
@@ -190,7 +194,8 @@ impl Journal {
         self.replace(bytes);
     }
 
-    /// Bytes to keep under another name in the same folder, before anything else is written.
+    /// Bytes to keep under another name in the same folder, before anything else is written; also
+    /// before what [`renew`](Self::renew) writes, if they could not be until then.
     pub fn keep_aside(&mut self, name: &str, bytes: Vec<u8>) {
         if let (Lane::Disk { path, .. }, None) = (&self.lane, &self.fault) {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -234,11 +239,14 @@ impl Journal {
         if self.open.is_some() {
             return None;
         }
-        if let Some(whole) = self.files.pop_front() {
+        if self.fault.is_none()
+            && let Some(whole) = self.files.pop_front()
+        {
             self.open = Some(Open {
                 upto: whole.upto,
                 durable: true,
                 size: whole.size.unwrap_or(*size),
+                aside: whole.size.is_none().then(|| whole.clone()),
             });
             return Some(Call::Write(Write {
                 path: whole.path,
@@ -258,6 +266,7 @@ impl Journal {
             upto: self.pushed,
             durable,
             size: size + bytes.len() as u64,
+            aside: None,
         });
         Some(Call::Append(Append {
             path: path.clone(),
@@ -282,7 +291,11 @@ impl Journal {
             }
             Err(fault) => {
                 self.pending = Vec::new();
-                self.files.clear();
+                // The journal itself may hold the only copy of what is to be kept aside.
+                self.files.retain(|whole| whole.size.is_none());
+                if let Some(aside) = open.aside {
+                    self.files.push_front(aside);
+                }
                 self.fault = Some(fault);
             }
         }
@@ -315,11 +328,11 @@ impl Journal {
         self.pending.len()
     }
 
-    /// Whether nothing is written and nothing waits.
+    /// Whether nothing is written and nothing waits to be, as long as nobody renews it.
     pub fn is_idle(&self) -> bool {
         self.open.is_none()
             && self.pending.is_empty()
-            && self.files.is_empty()
+            && (self.files.is_empty() || self.fault.is_some())
             && !self.lacks_sync()
     }
 
@@ -522,6 +535,37 @@ mod tests {
         journal.ended(Ok(()));
         assert!(journal.is_idle());
         assert_eq!(journal.size(), 6 + 8);
+    }
+
+    #[test]
+    fn what_is_kept_aside_is_written_before_the_file_is_replaced_however_often_that_fails() {
+        let mut journal = on_disk(false);
+        journal.keep_aside("old", b"?".to_vec());
+        journal.keep_aside("older", b"!".to_vec());
+        journal.replace(b"whole\n".to_vec());
+        let full = || Err(IoFault::new(IoKind::Full, "no space"));
+        for _ in 0..2 {
+            assert_eq!(due(&mut journal), is("/s/old", "?", true));
+            journal.ended(full());
+            assert_eq!(due(&mut journal), None, "it is closed");
+            assert!(journal.is_idle());
+            journal.renew(b"anew\n".to_vec());
+            assert!(!journal.is_idle());
+        }
+        assert_eq!(due(&mut journal), is("/s/old", "?", true));
+        journal.ended(Ok(()));
+        assert_eq!(due(&mut journal), is("/s/older", "!", true));
+        journal.ended(full());
+        journal.renew(b"last\n".to_vec());
+        let place = journal.place();
+        assert_eq!(due(&mut journal), is("/s/older", "!", true));
+        journal.ended(Ok(()));
+        assert_eq!(journal.is_safe(place), Safe::NotYet);
+        assert_eq!(due(&mut journal), is("/s/t", "last\n", true));
+        journal.ended(Ok(()));
+        assert_eq!(journal.is_safe(place), Safe::Yes);
+        assert_eq!(journal.size(), 5);
+        assert!(journal.is_idle() && due(&mut journal).is_none(), "once");
     }
 
     #[test]

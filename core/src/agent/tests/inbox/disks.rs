@@ -213,6 +213,38 @@ fn a_damaged_inbox_is_kept_aside_and_said() {
 }
 
 #[test]
+fn a_damaged_inbox_is_kept_aside_before_it_is_replaced_also_where_the_disk_was_full() {
+    for turn in [false, true] {
+        let mut first = world(&Disk::default(), &says(3)).session();
+        first.enqueues("one");
+        let mut disk = first.ends();
+        let path = format!("/h/sessions/{SESSION}/inbox.jsonl");
+        let file = disk.files.get_mut(&path).expect("it is there");
+        let at = file.windows(3).position(|part| part == b"one");
+        file[at.expect("it is there")] = b'O';
+        let before = file.clone();
+        let mut next = world_of_another_run(&disk, &says(3));
+        next.disk_is_full(true);
+        next.load(5, SESSION);
+        next.sees("The inbox is not saved any more");
+        assert_eq!(next.disk.as_ref().expect("a disk").files[&path], before);
+        next.disk_is_full(false);
+        if turn {
+            next.go();
+            next.sees(DONE);
+        } else {
+            next.enqueues("two");
+        }
+        let files = &next.disk.as_ref().expect("a disk").files;
+        assert_ne!(files[&path], before, "it is written anew");
+        let aside = files
+            .iter()
+            .find(|(name, _)| name.contains("inbox.damaged-"));
+        assert_eq!(aside.map(|(_, bytes)| bytes), Some(&before));
+    }
+}
+
+#[test]
 fn what_ran_does_not_run_again_when_the_inbox_is_gone() {
     for gone in [true, false] {
         let mut first = world(&Disk::default(), &says(9)).session();
