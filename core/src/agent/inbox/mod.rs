@@ -102,6 +102,14 @@ enum Then {
 }
 
 impl Then {
+    /// Whether it says that something is done; the others tell what is there by then.
+    fn promises(&self) -> bool {
+        match self {
+            Self::Answer(..) | Self::Guide { .. } => true,
+            Self::List(_) | Self::Get(..) | Self::Begin(_) => false,
+        }
+    }
+
     /// Whoever waits for it is answered with an error.
     fn refuse(self, side: &mut AgentSide, error: RpcError) {
         match self {
@@ -156,6 +164,17 @@ impl Desk {
         let mark = (self.journal.place(), self.inbox.revision());
         self.kept_at.push_back(mark);
         self.see_kept();
+    }
+
+    /// Takes out who was to be answered that something is done which never will be on the disk. At once,
+    /// wherever they stand: a renewal makes their places safe, but what they asked for is undone.
+    fn refused(&mut self) -> VecDeque<(Place, Then)> {
+        let waits = core::mem::take(&mut self.waits);
+        let (refused, waits) = waits.into_iter().partition(|(place, then)| {
+            then.promises() && self.journal.is_safe(*place) == Safe::Never
+        });
+        self.waits = waits;
+        refused
     }
 
     /// Tells the inbox what is on the disk by now.
@@ -328,6 +347,10 @@ impl Agent {
                     self.report(Level::Error, text);
                 }
             }
+        }
+        let refused = self.desk_of(store).map(Desk::refused).unwrap_or_default();
+        for (_, then) in refused {
+            self.inbox_goes_on_with(store, then, false);
         }
         self.write_inbox(store);
         self.inbox_goes_on(store);

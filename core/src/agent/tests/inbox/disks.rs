@@ -123,6 +123,36 @@ fn who_is_refused_is_not_told_later_that_it_was_taken() {
 }
 
 #[test]
+fn who_is_refused_is_told_at_once_also_behind_somebody_who_waits_for_the_transcript() {
+    let mut world = world(&Disk::default(), &says(3)).session();
+    world.held = |call| matches!(call, Call::Append(_)) && !is_append(call);
+    world.wish(70, "inbox/enqueue", ",\"text\":\"one\"");
+    world.held = |call| matches!(call, Call::Append(_));
+    world.wish(71, "inbox/enqueue", ",\"text\":\"two\"");
+    world.wish(72, "inbox/setPaused", ",\"paused\":true");
+    world.disk_is_full(true);
+    world.held = |call| matches!(call, Call::Append(_)) && !is_append(call);
+    world.drive();
+    for id in [71, 72] {
+        let line = world.answered(id).expect("an answer");
+        assert!(line.contains("read_only"), "{line}");
+    }
+    assert_eq!(world.answered(70), None, "its own change is on the disk");
+    world.disk_is_full(false);
+    world.wish(73, "inbox/enqueue", ",\"text\":\"three\"");
+    world.held = |_| false;
+    world.drive();
+    for id in [70, 73] {
+        let line = world.answered(id).expect("an answer");
+        assert!(line.contains("queued_followup"), "{line}");
+    }
+    // Nobody is told twice.
+    world.sees_only("The inbox is not saved any more");
+    assert_eq!(world.items(), ["one queued", "three queued"]);
+    assert_eq!(world.list()["paused"], false);
+}
+
+#[test]
 fn a_transcript_that_fails_runs_no_item() {
     let mut world = world(&Disk::default(), &says(3)).session();
     world.enqueues("one");
