@@ -205,6 +205,10 @@ impl Agent {
             found,
             ..
         } = gathering;
+        // It may have failed while they were read.
+        if let Some(error) = self.session_is_lost(store) {
+            return self.side.answer(asked, Err(error));
+        }
         let found = found
             .into_iter()
             .map(|(reference, found)| (reference, found.unwrap_or(Found::Missing)));

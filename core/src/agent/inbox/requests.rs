@@ -12,6 +12,7 @@ use super::super::vendor::{no_session, refused};
 use super::super::{Agent, content, links};
 use super::gather::Aim;
 use super::{Then, shapes};
+use crate::error::IoFault;
 use crate::protocol::Asked;
 use crate::protocol::methods::Vendor;
 use crate::protocol::schema::vendor::inbox::{
@@ -158,6 +159,9 @@ impl Agent {
     fn serve(&mut self, store: StoreKey, asked: Asked<Vendor>, wish: Wish) {
         let at = self.inbox_time();
         if !matches!(wish, Wish::List | Wish::Get(_)) {
+            if let Some(error) = self.session_is_lost(store) {
+                return self.side.answer(asked, Err(error));
+            }
             self.renew_inbox(store);
         }
         let Some(desk) = self.desk(store) else {
@@ -218,6 +222,14 @@ impl Agent {
             }
             Err(refusal) => self.side.answer(asked, Err(error(&refusal, false))),
         }
+    }
+
+    /// The refusal of whatever would change the inbox of a session whose transcript is not written any
+    /// more: none of it could be answered, or run.
+    pub(super) fn session_is_lost(&self, store: StoreKey) -> Option<RpcError> {
+        let fault = self.stores.get(&store)?.journal.fault()?;
+        let why = not_saved(fault);
+        Some(error(&Refusal::ReadOnly { why }, false))
     }
 
     fn steer(&mut self, store: StoreKey, asked: Asked<Vendor>, blocks: &[ContentBlock]) {
@@ -292,9 +304,7 @@ impl Agent {
         let lost = || {
             let why = match (desk.inbox.read_only(), fault) {
                 (Some(why), _) => why.into(),
-                (None, Some(fault)) => {
-                    format!("the session is not saved any more: {fault}. Open it again")
-                }
+                (None, Some(fault)) => not_saved(fault),
                 (None, None) => "it is closed".into(),
             };
             error(&Refusal::ReadOnly { why }, false)
@@ -402,6 +412,11 @@ impl Agent {
 
 /// Who puts items in, by the protocol.
 pub(super) const SOURCE: &str = "acp";
+
+/// Why nothing of a session is changed any more.
+fn not_saved(fault: &IoFault) -> String {
+    format!("the session is not saved any more: {fault}. Open it again")
+}
 
 fn enqueued(done: &Enqueued) -> EnqueueResponse {
     let disposition = shapes::disposition(done.disposition);

@@ -173,23 +173,54 @@ fn a_transcript_that_fails_runs_no_item() {
 }
 
 #[test]
-fn a_message_for_a_session_that_is_lost_is_refused_and_why() {
+fn what_is_asked_of_a_session_that_is_lost_is_refused_with_why_and_nothing_is_changed() {
     let mut world = world(&Disk::default(), &says(3)).session();
-    if let Some(disk) = &mut world.disk {
-        disk.full = true;
-    }
+    let id = world.enqueues("one");
+    world.enqueues("two");
+    let file = |world: &World| {
+        let path = format!("/h/sessions/{SESSION}/inbox.jsonl");
+        world.disk.as_ref().expect("a disk").files[&path].clone()
+    };
+    let before = file(&world);
+    // The transcript fails while the references of one are read.
+    world.held = |call| matches!(call, Call::Resolve { path } if path.ends_with("/a"));
+    world.wish(71, "inbox/enqueue", ",\"text\":\"three @a\"");
+    world.disk_is_full(true);
     world.go();
     world.sees(DONE);
-    if let Some(disk) = &mut world.disk {
-        disk.full = false;
+    world.disk_is_full(false);
+    assert_eq!(world.answered(71), None, "its file is still being read");
+    world.held = |_| false;
+    world.drive();
+    let mut answers = Vec::from([world.answered(71)]);
+    let item = format!(",\"itemId\":\"{id}\"");
+    for (method, more) in [
+        ("inbox/enqueue", ",\"text\":\"three\"".into()),
+        (
+            "steer",
+            ",\"prompt\":[{\"type\":\"text\",\"text\":\"three\"}]".into(),
+        ),
+        ("inbox/delete", item.clone()),
+        ("inbox/move", format!("{item},\"toIndex\":1")),
+        ("inbox/update", format!("{item},\"text\":\"1\"")),
+        ("inbox/refresh", item),
+        ("inbox/setPaused", ",\"paused\":true".into()),
+    ] {
+        answers.push(world.asks(method, &more));
+        assert_eq!(world.items(), ["one queued", "two queued"], "{method}");
     }
-    let line = world
-        .asks("inbox/enqueue", ",\"text\":\"two\"")
-        .expect("an answer");
-    assert!(
-        line.contains("read_only") && line.contains("not saved any more: no space is left"),
-        "{line}"
-    );
+    for line in answers {
+        let line = line.expect("an answer");
+        for part in [
+            "-32600",
+            "read_only",
+            "not saved any more: no space is left. Open it again",
+        ] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+    }
+    assert_eq!(world.list()["paused"], false);
+    assert_eq!(file(&world), before);
 }
 
 #[test]
