@@ -81,7 +81,7 @@ fn every_end_of_a_command_is_told() {
                 Stop("end_turn"),
                 Ends(&["failed"]),
                 Told(1, "begun"),
-                Told(1, "timed out after 1 s"),
+                Told(1, "timed out after 1.0 s"),
                 NotTold(1, "end\n"),
                 Within(Duration::from_secs(5)),
             ],
