@@ -355,8 +355,12 @@ impl Engine {
     }
 
     /// Whether a file that a person refers to may be read for the model: its real path and the root it is
-    /// beneath, or why not.
-    pub(crate) fn readable(
+    /// beneath.
+    ///
+    /// # Errors
+    ///
+    /// Why not, for people.
+    pub fn readable(
         &self,
         asked: &str,
         it: &crate::call::Resolved,
