@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use super::mode::Mode;
 use super::record::Record;
 use super::turn::{Phase, Turn};
-use super::{Compacting, Context, Ending, Engine, Output, Update};
+use super::{Brain, Compacting, Context, Ending, Engine, Output, Update};
 use crate::limits::Limits;
 use crate::model::{Answer, ChatMessage, FaultKind, FinishReason, ModelFault};
 
@@ -39,6 +39,30 @@ const ASK: &str = "Summarize the conversation so far for yourself, since its old
     files, what is open, and every fact you will need. Only the summary, no tool calls.";
 
 impl Engine {
+    /// Replaces the older part of the history by a summary now. False: there is nothing that could
+    /// go.
+    pub fn compact_now(&mut self, cx: &mut Context<'_>) -> bool {
+        self.take_next();
+        if self.history.cut_for(KEEP) < 2 {
+            return false;
+        }
+        let mut turn = Turn::new(cx.now, false);
+        turn.only_compacts = true;
+        self.turn = Some(turn);
+        if let Brain::Nobody(why) = &self.brain {
+            let message = why.clone();
+            self.finish(
+                cx,
+                Ending::Failed {
+                    message,
+                    auth: true,
+                },
+            );
+            return true;
+        }
+        self.compact(cx, false)
+    }
+
     /// Whether the next request would come too near to the end of the window, or the history has
     /// become too large to keep (then `true`: it has to go).
     pub(super) fn compaction_is_due(&self, limits: &Limits) -> Option<bool> {

@@ -30,9 +30,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::record::End;
 use super::record::{Extent, Message, Reason, Record, Subagent, ToolResult};
 use super::turn::{Phase, Turn};
-use super::{Brain, CardId, Context, Decision, End, Ending, Engine, Output, Setup, Update};
+use super::{Brain, CardId, Context, Decision, Ending, Engine, Output, Setup, Update};
 use crate::call::News;
 use crate::ids::CallId;
 use crate::permission::Posture;

@@ -7,12 +7,15 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::record::{Author, Reason};
 use super::*;
 use crate::call::{Call, Contents, Exit, FileKind, Listing, Outcome, Program, Resolved, Stream};
-use crate::model::Script;
-use crate::permission::{PermissionMode, Rules};
+use crate::model::{ChatMessage, Script};
+use crate::permission::{PermissionMode, Posture, Rules};
+use crate::secret::Secrets;
 use crate::settings::{Host, Permissions};
 use crate::time::Timer;
+use crate::tools::Web;
 
 mod compaction;
 mod rounds;

@@ -27,7 +27,7 @@ const CONTINUE: &str = "Your answer was cut by its length. Go on exactly where i
 pub(super) struct Turn {
     pub(super) phase: Phase,
     /// Model calls so far.
-    steps: u32,
+    pub(super) steps: u32,
     /// What the attempt of the moment has said.
     saying: Saying,
     /// An answer was cut by its length, and the continuation was asked for.
@@ -287,81 +287,6 @@ fn stop_run(cx: &mut Context<'_>, run: &mut ModelRun, call: Option<CallId>, brai
 }
 
 impl Engine {
-    /// Asks the model for the next answer of the turn, or compacts the history first.
-    pub(super) fn ask_model(&mut self, cx: &mut Context<'_>) {
-        if let Brain::Nobody(why) = &self.brain {
-            let message = why.clone();
-            return self.finish(
-                cx,
-                Ending::Failed {
-                    message,
-                    auth: true,
-                },
-            );
-        }
-        let Some(turn) = &self.turn else { return };
-        if turn.steps >= self.max_steps {
-            // What was said for it meanwhile is not heard, and waits for another turn.
-            return self.finish(cx, Ending::MaxSteps);
-        }
-        if self.claim_guidance(cx) {
-            return;
-        }
-        let Some(turn) = &self.turn else { return };
-        if !turn.tried
-            && let Some(forced) = self.compaction_is_due(cx.limits)
-            && self.compact(cx, forced)
-        {
-            return;
-        }
-        if let Brain::Endpoint(endpoint) = &self.brain
-            && let Some(name) = &endpoint.missing_key
-        {
-            let message = format!(
-                "No key for {}: {name} is not in the .env file of the agent's home. Run \
-                 `reasonix setup`.",
-                endpoint.provider
-            );
-            return self.finish(
-                cx,
-                Ending::Failed {
-                    message,
-                    auth: true,
-                },
-            );
-        }
-        let run = self.model_run(cx, self.messages_to_send());
-        // The turn is there: it was looked at above.
-        let Some(turn) = &mut self.turn else { return };
-        turn.steps += 1;
-        turn.phase = Phase::Answering { run, call: None };
-    }
-
-    pub(super) fn model_run(
-        &mut self,
-        cx: &mut Context<'_>,
-        messages: Vec<crate::model::ChatMessage>,
-    ) -> ModelRun {
-        let specs = self.tool_specs();
-        let mut run = match &mut self.brain {
-            Brain::Endpoint(endpoint) => {
-                // Another pause for every run, the same for the same run of the same seed.
-                self.jitter = self
-                    .jitter
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                ModelRun::http(cx.now, endpoint, &messages, &specs, cx.limits, self.jitter)
-            }
-            Brain::Script(cursor) => ModelRun::script(cx.now, cursor.next_answer(), cx.limits),
-            // A turn without a model ends before it asks one, and the model does not change in it.
-            Brain::Nobody(_) => unreachable!("a turn without a model is over"),
-        };
-        if let Some(seconds) = cx.unix_seconds {
-            run.set_wall(cx.now, seconds);
-        }
-        run
-    }
-
     pub(super) fn model_event(&mut self, cx: &mut Context<'_>, event: ModelEvent) {
         let Some(turn) = &mut self.turn else { return };
         let summary = matches!(turn.phase, Phase::Compacting { .. });
