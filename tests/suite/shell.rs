@@ -113,7 +113,7 @@ fn every_end_of_a_command_is_told() {
                     Stop("end_turn"),
                     Requests(3),
                     Ends(&["failed"]),
-                    Told(2, "gone"),
+                    Told(2, "does not exist (any more)"),
                 ],
             )
         },
